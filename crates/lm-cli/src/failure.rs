@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use lm_conversation::Overflow;
 use lm_hub::ModelName;
+use lm_model::{KvDtype, WeightFormat};
 use lm_tools::StopReason;
 
 use crate::args::UsageError;
@@ -200,15 +201,31 @@ fn about_file(error: &lm_model::FormatError) -> Option<String> {
 }
 
 fn about_session(error: &lm_session::Error) -> Option<String> {
-    let hint = match error {
-        lm_session::Error::PromptTooLong { .. } => SHORTER_PROMPT,
-        lm_session::Error::DoesNotFit { .. } => {
-            "a smaller --context, --quantize q4 and --kv q8 take less, `lm inspect MODEL` shows how much; --memory BYTES says how \
-             much may be taken"
+    match *error {
+        lm_session::Error::PromptTooLong { .. } => Some(SHORTER_PROMPT.to_owned()),
+        lm_session::Error::DoesNotFit { quantization, kv_dtype, .. } => {
+            Some(about_memory(quantization, kv_dtype))
         }
-        _ => return None,
-    };
-    Some(hint.to_owned())
+        _ => None,
+    }
+}
+
+/// Hint for a model that does not fit, with the options that take less than these formats.
+fn about_memory(weights: Option<WeightFormat>, cache: KvDtype) -> String {
+    let mut options = vec!["a smaller --context"];
+    if weights != Some(WeightFormat::Q4) {
+        options.push("--quantize q4");
+    }
+    if cache != KvDtype::Q8 {
+        options.push("--kv q8");
+    }
+    let verb = if options.len() == 1 { "takes" } else { "take" };
+    let last = options.pop().unwrap_or_default();
+    let options =
+        if options.is_empty() { last.to_owned() } else { format!("{} and {last}", options.join(", ")) };
+    format!(
+        "{options} {verb} less, `lm inspect MODEL` shows how much; --memory BYTES says how much may be taken"
+    )
 }
 
 fn is_full_context(error: &lm_session::Error) -> bool {
@@ -222,8 +239,8 @@ fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
                 .to_owned(),
         ),
         lm_conversation::Error::NoChatTemplate { .. } => Some(
-            "images and audio need a chat template (chat_template.jinja in a model folder); `lm generate --raw` continues plain text \
-             without one"
+            "`lm generate --raw` continues plain text without a chat template; a chat, images and audio need one \
+             (chat_template.jinja in the model folder)"
                 .to_owned(),
         ),
         _ => None,
@@ -353,6 +370,16 @@ mod tests {
         ] {
             assert!(hint(&error).is_some_and(|hint| hint.contains("--context")), "{error}");
         }
+    }
+
+    #[test]
+    fn memory_hint_names_only_options_that_take_less() {
+        let hint = |weights, cache| about_memory(weights, cache).split(" less").next().map(str::to_owned);
+        let hint = |weights, cache| hint(weights, cache).expect("a hint");
+        assert_eq!(hint(None, KvDtype::F16), "a smaller --context, --quantize q4 and --kv q8 take");
+        assert_eq!(hint(None, KvDtype::Q8), "a smaller --context and --quantize q4 take");
+        assert_eq!(hint(Some(WeightFormat::Q4), KvDtype::F16), "a smaller --context and --kv q8 take");
+        assert_eq!(hint(Some(WeightFormat::Q4), KvDtype::Q8), "a smaller --context takes");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 mod args;
 mod cli;
 mod commands;
+mod counted;
 mod events;
 mod failure;
 mod file_url;

@@ -5,7 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, anyhow, ensure};
-use lm_media::{AudioLimits, DecodeLimits, audio_length, image_size};
+use lm_media::{Audio, AudioLimits, DecodeLimits, Image};
+use lm_model::ModelFolder;
 use lm_session::{Engine, MediaKind};
 use lm_template::{Content, Media, Message, Part};
 
@@ -20,16 +21,18 @@ const fn extensions(kind: MediaKind) -> &'static [&'static str] {
 }
 
 /// An image or an audio clip, and its file.
+#[derive(Clone)]
 pub struct MediaFile {
     pub path: PathBuf,
     pub part: Part,
 }
 
-/// Reads the file of an image or an audio clip, and checks its header. The path may be a `file:` URL.
+/// Reads the file of an image or an audio clip, and checks that it can be decoded. The path may be a `file:`
+/// URL.
 ///
 /// # Errors
-/// When it cannot be read, is too large or of another kind; the error names the file, and its causes are
-/// text.
+/// When it cannot be read, is too large, damaged or of another kind; the error names the file, and its causes
+/// are text.
 pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
     let read = file_url::local(path).and_then(|path| Ok(MediaFile { part: checked(&path, kind)?, path }));
     read.with_context(|| path.display().to_string())
@@ -40,29 +43,30 @@ pub fn read(path: &Path, kind: MediaKind) -> Result<MediaFile> {
 /// # Errors
 /// Same errors as [`read`]; also when the model does not read files of this kind.
 pub fn read_for(engine: &Engine, path: &Path, kind: MediaKind) -> Result<MediaFile> {
-    check_kind(engine, kind).with_context(|| path.display().to_string())?;
+    check_kind(engine.reads(kind), engine.name(), kind).with_context(|| path.display().to_string())?;
     read(path, kind)
 }
 
-/// Checks that the model reads files of this kind.
-///
-/// # Errors
-/// When it does not; the error names the model.
-fn check_kind(engine: &Engine, kind: MediaKind) -> Result<()> {
-    ensure!(engine.reads(kind), "the model `{}` reads no {}", engine.name(), kind.plural());
+/// Error of a model that does not read files of this kind.
+fn check_kind(is_read: bool, model: &str, kind: MediaKind) -> Result<()> {
+    ensure!(is_read, "the model `{model}` reads no {}", kind.plural());
     Ok(())
 }
 
-/// Checks that the model reads these files.
+/// Checks that a model reads these files, before it is loaded.
 ///
 /// # Errors
-/// When it does not; the error names a file and the model.
-pub fn check_all(engine: &Engine, files: &[MediaFile]) -> Result<()> {
-    files.iter().try_for_each(|MediaFile { path, part }| {
-        let kind = MediaKind::ALL.into_iter().find(|kind| is(part, *kind));
-        let checked = kind.map_or(Ok(()), |kind| check_kind(engine, kind));
-        checked.with_context(|| path.display().to_string())
-    })
+/// When it does not, the error names a file and the model; those of the headers of the model's files.
+pub fn check_all(model: &ModelFolder, files: &[MediaFile]) -> Result<()> {
+    for kind in MediaKind::ALL {
+        let Some(file) = files.iter().find(|file| is(&file.part, kind)) else { continue };
+        let is_read = match kind {
+            MediaKind::Image => model.reads_images()?,
+            MediaKind::Audio => model.reads_audio()?,
+        };
+        check_kind(is_read, model.name(), kind).with_context(|| file.path.display().to_string())?;
+    }
+    Ok(())
 }
 
 fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
@@ -76,8 +80,8 @@ fn checked(path: &Path, kind: MediaKind) -> Result<Part> {
     read.map_err(|error| anyhow!("{error}"))?;
     ensure!(bytes.len() <= most, "it has more than {most} bytes");
     match kind {
-        MediaKind::Image => drop(image_size(&bytes, &images)?),
-        MediaKind::Audio => drop(audio_length(&bytes, &audios)?),
+        MediaKind::Image => drop(Image::decode(&bytes, &images)?),
+        MediaKind::Audio => drop(Audio::decode(&bytes, &audios)?),
     }
     let media = Media::from_bytes(bytes);
     Ok(match kind {
@@ -128,11 +132,15 @@ pub fn message(media: Vec<MediaFile>, text: &str) -> (Message, Vec<PathBuf>) {
     (Message::user(Content::Parts(parts)), files)
 }
 
+/// Number of the medium of message `index` that the model cannot take, in the error of a turn.
+pub fn refused(error: &Error, index: usize) -> Option<usize> {
+    error.chain().find_map(place).filter(|(message, _)| *message == index).map(|(_, part)| part)
+}
+
 /// Adds the file to the error of a turn whose model cannot take an image or an audio clip of message `index`,
 /// which has these files.
 pub fn with_file(error: Error, index: usize, files: &[PathBuf]) -> Error {
-    let place = error.chain().find_map(place).filter(|(message, _)| *message == index);
-    match place.and_then(|(_, part)| files.get(part)) {
+    match refused(&error, index).and_then(|part| files.get(part)) {
         Some(file) => error.context(file.display().to_string()),
         None => error,
     }

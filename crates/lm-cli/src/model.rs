@@ -166,6 +166,17 @@ fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedMode
     loaded.context("the model cannot be loaded")
 }
 
+/// Checks that a model has a chat template, before it is loaded.
+///
+/// # Errors
+/// When it has none.
+pub fn check_chat_template(folder: &ModelFolder) -> Result<()> {
+    match folder.chat_template()? {
+        Some(files) if files.iter().next().is_some() => Ok(()),
+        _ => Err(lm_conversation::Error::NoChatTemplate { model: folder.name().to_owned() }.into()),
+    }
+}
+
 /// Returns a note if tools were declared and the model's chat template has no place for them.
 pub fn tools_note(conversation: &Conversation) -> Option<String> {
     if conversation.tools().is_empty() {

@@ -1,13 +1,11 @@
 //! End-to-end tests of `lm chat` without a terminal.
 
-#[cfg(unix)]
-use crate::program;
 use std::io::Read;
 use std::io::Write;
 #[cfg(unix)]
 use std::process::Command;
 
-use crate::program::{lm, parse, shown, start};
+use crate::program::{self, lm, parse, shown, start};
 use serde_json::json;
 
 #[test]
@@ -224,6 +222,29 @@ fn interrupt_ends_a_piped_chat() {
     stdout.read_to_string(&mut rest).expect("output is text");
     assert_eq!(rest.lines().count(), 1, "the second turn is not run: {rest}");
     assert_eq!(child.wait().expect("the program ends").code(), Some(130));
+}
+
+#[test]
+fn reply_without_text_is_noted() {
+    // Only the end of a reply is possible.
+    let ends = (0..2048).filter(|id| ![2037, 2039].contains(id)).map(|id: u32| id.to_string());
+    let others = ends.collect::<Vec<_>>().join(",");
+    let run = lm(&["chat", "--suppress-tokens", &others], "Hello\n");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    assert!(run.err.contains("(empty reply)"), "{}", run.err);
+    let run = lm(&["chat", "--temperature", "0", "-n", "3"], "Hello\n");
+    assert!(!run.err.contains("(empty reply)") && !run.out.is_empty(), "{}", run.err);
+}
+
+#[test]
+fn record_of_a_longer_context_names_the_model_that_made_it() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("talk.jsonl");
+    let run = lm(&["chat", "-n", "2", "--record", shown(&file)], "Hello\n");
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/llama-tiny");
+    let error = program::error(&["replay", shown(&file), tiny], "");
+    assert!(error.contains("recorded with the model pocket") && !error.contains("--context"), "{error}");
 }
 
 #[test]

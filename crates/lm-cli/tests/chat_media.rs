@@ -62,6 +62,26 @@ fn files_dropped_together_are_added_all_or_none() {
     assert!(run.err.contains(shown(&damaged)) && run.err.contains("user: Hello\n"), "{}", run.err);
 }
 
+/// The header of the file is right, and the rest is missing.
+#[test]
+fn damaged_file_is_refused_at_once_and_the_others_stay() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let cut = |name: &str, whole: &str| {
+        let bytes = std::fs::read(whole).expect("the repository has it");
+        let path = folder.path().join(name);
+        std::fs::write(&path, &bytes[..bytes.len() / 2]).expect("can be written");
+        path
+    };
+    let image = cut("cut.png", IMAGE);
+    let lines = format!("/image {IMAGE}\n/image {}\nHello\n/history\n", shown(&image));
+    let run = chat_with_media(&[], &lines);
+    let errors: Vec<_> = run.err.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(errors.len(), 1, "{}", run.err);
+    assert!(errors[0].starts_with(&format!("error: {}", shown(&image))), "{}", run.err);
+    assert!(run.err.contains("user: [image] Hello\n"), "{}", run.err);
+    assert!(program::error(&["chat", "-m", READS_ALL, "--image", shown(&image)], "").contains("cut.png"));
+}
+
 #[test]
 fn text_model_rejects_files_at_once() {
     let run = lm(&["chat"], &format!("/image {IMAGE}\n/audio {AUDIO}\n{IMAGE}\nHello\n"));

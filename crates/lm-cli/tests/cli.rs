@@ -263,6 +263,8 @@ fn usage_errors_exit_with_two() {
     refused(&["generate", "Hello", "--logit-bias", "17"], "as in 17=-2.5");
     refused(&["generate", "Hello", "--logit-bias", "17=nan"], "as in 17=-2.5");
     refused(&["chat", "--logit-bias", "2048=1"], "--logit-bias 2048: the model has token ids below 2048");
+    let long = "-".repeat(65);
+    refused(&["chat", "--dry-sequence-breaker", &long], "dry_sequence_breakers");
     refused(&["generate", "Hello", "--thinking"], "on, off");
     refused(&["generate", model, "-m", model, "--ids", text], "given twice");
     let call = ["--tools", "demo", "--tool-choice", "required", "--regex", "yes|no"];
@@ -457,7 +459,13 @@ fn help_is_as_documented() {
         "template",
         "tokenize",
     ] {
-        insta::assert_snapshot!(format!("help_{command}"), ok(&[command, "--help"], ""));
+        let help = ok(&[command, "--help"], "");
+        if let Some((_, examples)) = help.split_once("Examples:\n") {
+            let is_whole = |line: &str| shlex::split(line).is_some();
+            let examples: Vec<_> = examples.lines().take_while(|line| !line.is_empty()).collect();
+            assert!(examples.iter().all(|line| is_whole(line)), "an example is wrapped: {examples:?}");
+        }
+        insta::assert_snapshot!(format!("help_{command}"), help);
     }
     insta::assert_snapshot!("help", ok(&["--help"], ""));
 }

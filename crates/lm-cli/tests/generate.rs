@@ -81,6 +81,9 @@ fn inline_schema_is_read_and_unbounded_string_noted() {
     let choice = lm(&["generate", "Hello", "-m", "pocket", "--schema", r#" {"enum": ["a", "b"]}"#], "");
     assert!(["\"a\"\n", "\"b\"\n"].contains(&choice.out.as_str()), "{}{}", choice.out, choice.err);
     program::refused(&["generate", "Hello", "--schema", "{"], "--schema: the text is not JSON");
+    let early =
+        program::error(&["generate", "Hello", "-m", "./nowhere", "--schema", r#"{"type": "whole"}"#], "");
+    assert!(early.contains("\"whole\" is not a type"), "{early}");
     let cut =
         lm(&["generate", "Hello", "--temperature", "0", "--schema", r#"{"type": "object"}"#, "-n", "12"], "");
     assert!(cut.err.contains("maxLength limits a string"), "{}{}", cut.out, cut.err);

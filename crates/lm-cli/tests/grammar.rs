@@ -49,6 +49,25 @@ fn unenforced_keywords_are_named_and_validated() {
 }
 
 #[test]
+fn shown_grammar_is_the_one_that_is_compiled() {
+    let lines = [
+        json!({"lark": "start: marker_0", "markers": ["<a>"], "texts": []}),
+        json!({"regex": "[0-9]+", "texts": []}),
+        json!({"choice": ["a", "b"], "texts": []}),
+        json!({"schema": {"type": "integer"}, "texts": ["1"]}),
+    ];
+    let shown = answers("grammar", &["--show"], &joined(&lines));
+    assert_eq!(shown[0]["grammar"], json!({"lark": "start: marker_0", "markers": ["<a>"]}));
+    assert_eq!(shown[1]["grammar"], json!({"regex": "[0-9]+"}));
+    assert_eq!(shown[2]["grammar"], json!({"choice": ["a", "b"]}));
+    let schema = &shown[3]["grammar"];
+    assert!(schema["lark"].as_str().is_some_and(|text| text.contains("start:")), "{schema}");
+    let again = json!({"lark": schema["lark"], "markers": schema["markers"], "texts": ["1", "x"]});
+    let verdicts = &grammar(&[again])[0]["results"];
+    assert_eq!(*verdicts, json!([{"accepted": true}, {"accepted": false, "at": 0}]));
+}
+
+#[test]
 fn errors_name_the_tool_the_path_and_the_keyword() {
     let lines = [
         json!({"format": "hermes", "tools": tools(json!({"type": "whole"})), "texts": []}),

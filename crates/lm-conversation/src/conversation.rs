@@ -12,8 +12,8 @@ use crate::into_messages::IntoMessages;
 use crate::marker_tokens::marker_tokens;
 use crate::model_template::{dialect, model_template};
 use crate::rendered::RenderedPrompt;
-use crate::settings::{Settings, check_channels};
-use crate::shared::Shared;
+use crate::shared_state::SharedState;
+use crate::turn_settings::{TurnSettings, check_channels};
 
 /// A conversation with a model: its history, and the turns that add to it.
 ///
@@ -42,12 +42,12 @@ use crate::shared::Shared;
 /// ```
 pub struct Conversation {
     pub(crate) engine: Engine,
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
     pub(crate) template: PolyfilledTemplate,
     pub(crate) processor: &'static dyn ModelDataProcessor,
     /// The model's added tokens that occur in the dialect's markers.
     pub(crate) tokens: MarkerTokens,
-    pub(crate) settings: Settings,
+    pub(crate) settings: TurnSettings,
     pub(crate) preface: Preface,
     pub(crate) tools: Arc<[ToolSpec]>,
 }
@@ -83,7 +83,7 @@ impl Conversation {
         };
         let template = PolyfilledTemplate::new(template, polyfills);
         let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools));
-        let settings = Settings {
+        let settings = TurnSettings {
             on_malformed,
             content_tokens,
             constrain_calls,
@@ -97,7 +97,7 @@ impl Conversation {
         };
         let mut conversation = Self {
             engine: engine.clone(),
-            shared: Shared::new(engine.session(session)?),
+            shared: SharedState::new(engine.session(session)?),
             template,
             processor,
             tokens: marker_tokens(processor, settings.channels.as_deref(), engine.tokenizer()),
@@ -134,7 +134,7 @@ impl Conversation {
 
     /// The configuration of this conversation, with its current messages.
     pub fn config(&self) -> ConversationConfig {
-        let Settings {
+        let TurnSettings {
             on_malformed,
             content_tokens,
             constrain_calls,
@@ -223,7 +223,7 @@ impl Conversation {
         self
     }
 
-    fn with_shared(&self, shared: Shared) -> Self {
+    fn with_shared(&self, shared: SharedState) -> Self {
         Self {
             engine: self.engine.clone(),
             shared,

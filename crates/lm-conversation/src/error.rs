@@ -39,7 +39,7 @@ pub enum Error {
     },
     /// Images and audio take more tokens than the context holds, without the text. Further ones were not
     /// decoded.
-    #[error("the first {media} images and audio take {rows} tokens, the context holds {context_tokens}")]
+    #[error("{} {rows} tokens, the context holds {context_tokens}", first_media(*media))]
     TooManyMediaRows {
         /// Number of media that were decoded.
         media: usize,
@@ -98,7 +98,7 @@ pub enum Error {
         expected: usize,
     },
     /// Neither the model nor the config has a chat template.
-    #[error("model `{model}` has no chat template, and the config gives none")]
+    #[error("model `{model}` has no chat template")]
     NoChatTemplate {
         /// The model's name.
         model: String,
@@ -180,4 +180,12 @@ pub enum Error {
     /// The turn did not end before its deadline.
     #[error("the turn's deadline has passed")]
     DeadlineExceeded,
+}
+
+/// Subject and verb of [`Error::TooManyMediaRows`].
+fn first_media(count: usize) -> String {
+    match count {
+        1 => "the first image or audio clip takes".to_owned(),
+        _ => format!("the first {count} images and audio clips take"),
+    }
 }

@@ -11,9 +11,9 @@ use crate::config::TurnOptions;
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
 use crate::media::{self, MediaBounds, MediaPrompt, MediaReader};
-use crate::opening::{Change, OpenReply, Opening, Sinks};
 use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
 use crate::rendered::RenderedPrompt;
+use crate::turn_prompt::{CutReply, HistoryChange, SinkPrompt, TurnPrompt};
 
 /// Messages as passed to a template: preface, history and turn.
 pub(crate) struct PromptMessages {
@@ -105,7 +105,7 @@ impl Conversation {
         options: &TurnOptions,
         overflow: Overflow,
         max_output_tokens: Option<usize>,
-    ) -> Result<Opening> {
+    ) -> Result<TurnPrompt> {
         let bounds = self.media_bounds(options, overflow);
         let (all, before) = self.prompt_messages(&messages, &bounds)?;
         let extra_context = &options.extra_context;
@@ -139,21 +139,21 @@ impl Conversation {
             Overflow::SlidingWindow => {
                 let last = starts.last().map_or(dropped, |&last| last.max(dropped));
                 let turns = starts.iter().filter(|&&start| dropped < start && start <= last).count();
-                Some(Sinks { ids: render(last)?.1, dropped: last, turns })
+                Some(SinkPrompt { ids: render(last)?.1, dropped: last, turns })
             }
             Overflow::Error | Overflow::DropOldest(_) => None,
         };
         let place = event.as_ref().map(|event| event.history).unwrap_or_default();
         let (MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. }, ids) = rendered;
-        Ok(Opening {
+        Ok(TurnPrompt {
             ids,
             media,
             tail: template_tail(&prompt).to_owned(),
             polyfills,
-            change: Change { messages, continues: None, dropped, place },
+            change: HistoryChange { messages, continues: None, dropped, place },
             dropped: event,
             sinks,
-            ..Opening::default()
+            ..TurnPrompt::default()
         })
     }
 
@@ -170,27 +170,27 @@ impl Conversation {
     }
 
     /// Opens the last reply of the history again: by its tokens if they are known, or else by its text.
-    pub(crate) fn reopen(&self, options: &TurnOptions) -> Result<Opening> {
+    pub(crate) fn reopen(&self, options: &TurnOptions) -> Result<TurnPrompt> {
         let state = self.shared.lock();
         let (last, dropped) = (last_reply(state.history.last())?, state.dropped);
         let known = state.open.clone();
         drop(state);
-        let change = Change { continues: Some(last.clone()), dropped, ..Change::default() };
-        if let Some(OpenReply { ids, media, written, tail, polyfills, before }) = known {
-            let opening =
-                Opening { ids, media, written, tail, polyfills, change, before, ..Opening::default() };
-            return Ok(opening);
+        let change = HistoryChange { continues: Some(last.clone()), dropped, ..HistoryChange::default() };
+        if let Some(CutReply { ids, media, written, tail, polyfills, before }) = known {
+            let turn_prompt =
+                TurnPrompt { ids, media, written, tail, polyfills, change, before, ..TurnPrompt::default() };
+            return Ok(turn_prompt);
         }
         let (text, reasoning) = (last.content.text(), last.reasoning_content.unwrap_or_default());
         let (prompt, open) = self.prompt_to_continue(&text, &reasoning, options)?;
-        let opening = self.reopen_text(open, prompt)?;
+        let turn_prompt = self.reopen_text(open, prompt)?;
         // The reply's first tokens are read with the rest of it.
-        let before = match (opening.written > 0, text.is_empty()) {
+        let before = match (turn_prompt.written > 0, text.is_empty()) {
             (true, true) => Default::default(),
             (true, false) => (String::new(), reasoning),
             (false, _) => (text, reasoning),
         };
-        Ok(Opening { change, before, ..opening })
+        Ok(TurnPrompt { change, before, ..turn_prompt })
     }
 
     /// Renders the history up to the end of the last message's text, or of its reasoning if it has no text,
@@ -221,7 +221,7 @@ impl Conversation {
     }
 
     /// Opens a reply whose text is at the end of a prompt.
-    fn reopen_text(&self, text: &str, prompt: MediaPrompt) -> Result<Opening> {
+    fn reopen_text(&self, text: &str, prompt: MediaPrompt) -> Result<TurnPrompt> {
         let ids = self.ids(&prompt)?;
         let MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. } = prompt;
         let whole = prompt.text();
@@ -231,7 +231,7 @@ impl Conversation {
         let mut rest = prompt;
         rest.segments.pop_if(|last| last.origin == Origin::Content);
         let tail = template_tail(&rest).to_owned();
-        Ok(Opening { ids, media, written, tail, polyfills, ..Opening::default() })
+        Ok(TurnPrompt { ids, media, written, tail, polyfills, ..TurnPrompt::default() })
     }
 
     /// Number of last tokens whose texts have exactly `bytes` bytes.

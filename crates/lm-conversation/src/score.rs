@@ -64,9 +64,9 @@ impl Conversation {
     ) -> Result<ReplyScore> {
         let messages: Vec<Message> = messages.into_messages()?;
         let settings = self.turn_settings(&mut options)?;
-        let opening = self.open(messages, &options, settings.overflow, Some(0))?;
+        let turn_prompt = self.open(messages, &options, settings.overflow, Some(0))?;
         let ids = self.engine.tokenizer().encode_segments(&[TextSegment::Template(text)])?;
-        let prompt = Prompt { ids: &opening.ids, media: &opening.media };
+        let prompt = Prompt { ids: &turn_prompt.ids, media: &turn_prompt.media };
         let scores = self.score_ids(prompt, &ids, &options).map_err(|error| match error {
             lm_session::Error::Cancelled => Error::Cancelled,
             error => error.into(),

@@ -13,14 +13,14 @@ use crate::conversation::Conversation;
 use crate::error::{Error, Result};
 use crate::event::Reply;
 use crate::into_messages::IntoMessages;
-use crate::opening::Opening;
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::reply_rules::{ReplyConstraints, ReplyRules};
 use crate::resampling::Resampling;
-use crate::settings::Settings;
 use crate::thinking::{ModelThinking, ThinkingConfig, ThinkingMode};
 use crate::turn::Turn;
 use crate::turn_progress::TurnSetup;
+use crate::turn_prompt::TurnPrompt;
+use crate::turn_settings::TurnSettings;
 use crate::typed_answer::answer_format;
 use crate::window::Window;
 
@@ -109,8 +109,8 @@ impl Conversation {
         self.abort();
         let settings = self.turn_settings(&mut options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
-        let opening = self.open(messages, &options, settings.overflow, limit)?;
-        self.start(opening, settings, options)
+        let turn_prompt = self.open(messages, &options, settings.overflow, limit)?;
+        self.start(turn_prompt, settings, options)
     }
 
     /// Continues the last reply, for example one that was cut off by a token limit or a cancellation: the
@@ -151,10 +151,10 @@ impl Conversation {
     pub fn continue_reply(&mut self, mut options: TurnOptions) -> Result<Turn> {
         self.abort();
         let settings = self.turn_settings(&mut options)?;
-        let opening = self.reopen(&options)?;
+        let turn_prompt = self.reopen(&options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
-        options.max_output_tokens = limit.map(|limit| limit.saturating_add(opening.written));
-        self.start(opening, settings, options)
+        options.max_output_tokens = limit.map(|limit| limit.saturating_add(turn_prompt.written));
+        self.start(turn_prompt, settings, options)
     }
 
     /// Token limit of the session's replies.
@@ -163,7 +163,7 @@ impl Conversation {
     }
 
     /// Settings of a turn; adds the thinking mode to the template's variables, and reads it from them.
-    pub(crate) fn turn_settings(&self, options: &mut TurnOptions) -> Result<Settings> {
+    pub(crate) fn turn_settings(&self, options: &mut TurnOptions) -> Result<TurnSettings> {
         let mut settings = self.settings.of_turn(options);
         let given = |name: &str| {
             options.extra_context.get(name).or_else(|| self.preface.extra_context.get(name)).cloned()
@@ -177,8 +177,13 @@ impl Conversation {
         Ok(settings)
     }
 
-    fn start(&mut self, opening: Opening, settings: Settings, mut options: TurnOptions) -> Result<Turn> {
-        let Opening { ids, written, tail, .. } = &opening;
+    fn start(
+        &mut self,
+        turn_prompt: TurnPrompt,
+        settings: TurnSettings,
+        mut options: TurnOptions,
+    ) -> Result<Turn> {
+        let TurnPrompt { ids, written, tail, .. } = &turn_prompt;
         let ReplyConstraints { constraint, form, checks, unenforced, recovery } =
             self.reply_rules(tail, &settings, &options.extra_context).constraints(&mut options)?;
         // Without a grammar, a call cannot be required.
@@ -195,15 +200,15 @@ impl Conversation {
             Resampling::new(checks, &mut params, &state.session.config().sampler, prompt_tokens)
         });
         let mut resampling = resampling.transpose()?;
-        let window = match &opening.sinks {
+        let window = match &turn_prompt.sinks {
             Some(sinks) if resampling.is_none() => {
-                Some(Window::new(sinks.clone(), &opening, &mut params, &state.session)?)
+                Some(Window::new(sinks.clone(), &turn_prompt, &mut params, &state.session)?)
             }
             _ => None,
         };
-        let prompt = lm_session::Prompt { ids, media: &opening.media };
+        let prompt = lm_session::Prompt { ids, media: &turn_prompt.media };
         let mut generation = state.session.submit(prompt, params)?;
-        let past = self.preface.messages.iter().chain(&state.history).chain(&opening.change.messages);
+        let past = self.preface.messages.iter().chain(&state.history).chain(&turn_prompt.change.messages);
         let mut reader = ReplyReader::new(self.processor, parser, cut_calls, FreshCallIds::new(past));
         drop(state);
         let pieces: Vec<Piece> = generation.take_continued().into_iter().filter_map(Piece::of).collect();
@@ -216,7 +221,7 @@ impl Conversation {
             cancel,
             on_cancel,
             on_token_limit: settings.on_token_limit,
-            opening,
+            turn_prompt,
             reader,
             resampling,
             window,
@@ -233,7 +238,7 @@ impl Conversation {
         form: Option<ReplyForm>,
         tail: &str,
         recovery: Recovery,
-        settings: &Settings,
+        settings: &TurnSettings,
     ) -> ParserOptions {
         let calls = match choice {
             ToolChoice::None => ReadCalls::Never,
@@ -257,7 +262,7 @@ impl Conversation {
     fn reply_rules(
         &self,
         tail: &str,
-        settings: &Settings,
+        settings: &TurnSettings,
         extra_context: &Map<String, Value>,
     ) -> ReplyRules<'_> {
         let thinks = |switch: ThinkingSwitch| {

@@ -10,19 +10,19 @@ use lm_template::Message;
 use crate::config::{OnCancel, OnTokenLimit};
 use crate::error::{Error, Result};
 use crate::event::{ConversationEvent, Reply, ScoredToken};
-use crate::opening::{OpenReply, Opening};
 use crate::reply_reader::{Piece, ReplyReader};
 use crate::resampling::Resampling;
-use crate::shared::Shared;
+use crate::shared_state::SharedState;
+use crate::turn_prompt::{CutReply, TurnPrompt};
 use crate::window::Window;
 
 /// Setup of a turn.
 pub(crate) struct TurnSetup {
-    pub(crate) shared: Shared,
+    pub(crate) shared: SharedState,
     pub(crate) cancel: CancelHandle,
     pub(crate) on_cancel: OnCancel,
     pub(crate) on_token_limit: OnTokenLimit,
-    pub(crate) opening: Opening,
+    pub(crate) turn_prompt: TurnPrompt,
     pub(crate) reader: ReplyReader,
     /// Rejection sampling, if the constraint leaves keywords to validate.
     pub(crate) resampling: Option<Resampling>,
@@ -49,11 +49,11 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn new(mut setup: TurnSetup) -> Self {
-        let continued = setup.opening.change.continues.as_ref();
+        let continued = setup.turn_prompt.change.continues.as_ref();
         let partial = continued
             .map(|reply| (reply.content.text(), reply.reasoning_content.clone().unwrap_or_default()));
         let partial = partial.unwrap_or_default();
-        let ready = setup.opening.dropped.take().map(ConversationEvent::Dropped).into_iter().collect();
+        let ready = setup.turn_prompt.dropped.take().map(ConversationEvent::Dropped).into_iter().collect();
         Self { setup, ready, partial, failed: None, over: false }
     }
 
@@ -107,8 +107,8 @@ impl Progress {
                 }
             }
             SessionEvent::PromptLogprobs(logprobs) => {
-                let TurnSetup { opening, tokenizer, .. } = &self.setup;
-                let tokens = opening.ids.iter().skip(1).zip(&logprobs);
+                let TurnSetup { turn_prompt, tokenizer, .. } = &self.setup;
+                let tokens = turn_prompt.ids.iter().skip(1).zip(&logprobs);
                 let scored = tokens.map(|(&id, logprobs)| ScoredToken::new(id, logprobs, tokenizer));
                 self.ready.push_back(ConversationEvent::PromptLogprobs(scored.collect()));
                 Ok(None)
@@ -159,7 +159,7 @@ impl Progress {
 
     /// Moves the sliding window; `None` if the reply ends here.
     fn shift(&mut self, finish: &Finished) -> Result<Option<Generation>> {
-        let TurnSetup { window, shared, tokenizer, opening, .. } = &mut self.setup;
+        let TurnSetup { window, shared, tokenizer, turn_prompt, .. } = &mut self.setup;
         let Some(window) = window.as_mut().filter(|_| finish.reason == FinishReason::ContextFull) else {
             return Ok(None);
         };
@@ -168,7 +168,7 @@ impl Progress {
             return Ok(None);
         };
         drop(state);
-        opening.change.dropped = window.dropped();
+        turn_prompt.change.dropped = window.dropped();
         self.ready.push_back(ConversationEvent::ContextShift(shift));
         Ok(Some(generation))
     }
@@ -212,7 +212,7 @@ impl Progress {
         if finish.is_cut_off() && self.setup.on_token_limit == OnTokenLimit::Error {
             return Err(Error::TokenLimit { reason: finish.reason, text: message.content.text() });
         }
-        prepend(&mut message, &self.setup.opening.before);
+        prepend(&mut message, &self.setup.turn_prompt.before);
         self.complete(message, finish, resampled)
     }
 
@@ -246,10 +246,10 @@ impl Progress {
         mut finish: Finished,
         resampled: usize,
     ) -> Result<Option<Generation>> {
-        let TurnSetup { unenforced, opening, .. } = &mut self.setup;
+        let TurnSetup { unenforced, turn_prompt, .. } = &mut self.setup;
         // The usage of the last generation includes the earlier ones.
-        finish.usage.continued_tokens = opening.written;
-        let (unenforced, polyfills) = (std::mem::take(unenforced), opening.polyfills.clone());
+        finish.usage.continued_tokens = turn_prompt.written;
+        let (unenforced, polyfills) = (std::mem::take(unenforced), turn_prompt.polyfills.clone());
         self.add_to_history(message.clone(), Some(&finish)).ok_or(Error::Cancelled)?;
         self.over = true;
         let reasoning_tokens = self.setup.reader.reasoning_tokens();
@@ -264,13 +264,13 @@ impl Progress {
     fn add_to_history(&mut self, reply: Message, finish: Option<&Finished>) -> Option<()> {
         let mut state = self.setup.shared.lock_turn()?;
         let open = self.open_reply(state.session.tokens(), finish);
-        state.complete(std::mem::take(&mut self.setup.opening.change), reply, open);
+        state.complete(std::mem::take(&mut self.setup.turn_prompt.change), reply, open);
         Some(())
     }
 
     /// Returns the reply as tokens, if it was cut off: `ids` are the ids of the session.
-    fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<OpenReply> {
-        let TurnSetup { opening, reader, tokenizer, window, .. } = &self.setup;
+    fn open_reply(&self, mut ids: Vec<TokenId>, finish: Option<&Finished>) -> Option<CutReply> {
+        let TurnSetup { turn_prompt, reader, tokenizer, window, .. } = &self.setup;
         if window.as_ref().is_some_and(|window| !window.is_first()) {
             return None; // Its start is no longer in the session.
         }
@@ -278,7 +278,7 @@ impl Progress {
         let ended = finish.is_some_and(|finish| {
             matches!(finish.reason, FinishReason::EndToken | FinishReason::StopString(_))
         });
-        let prompt_tokens = opening.ids.len() - opening.written;
+        let prompt_tokens = turn_prompt.ids.len() - turn_prompt.written;
         // The end of a steered text is not the model's.
         ids.truncate(steered.map_or(ids.len(), |steered| prompt_tokens + steered.from));
         let at_end = ids.last().is_some_and(|last| tokenizer.end_ids().contains(last));
@@ -286,8 +286,8 @@ impl Progress {
             return None;
         }
         let written = ids.len().checked_sub(prompt_tokens)?;
-        let Opening { media, tail, polyfills, before, .. } = opening.clone();
-        Some(OpenReply { ids, media, written, tail, polyfills, before })
+        let TurnPrompt { media, tail, polyfills, before, .. } = turn_prompt.clone();
+        Some(CutReply { ids, media, written, tail, polyfills, before })
     }
 
     /// Ends the turn early: the history is as before it, or has the partial reply.
@@ -326,6 +326,6 @@ fn prepend(message: &mut Message, (text, reasoning): &(String, String)) {
 
 impl std::fmt::Debug for TurnSetup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnSetup").field("change", &self.opening.change).finish_non_exhaustive()
+        f.debug_struct("TurnSetup").field("change", &self.turn_prompt.change).finish_non_exhaustive()
     }
 }

@@ -4,10 +4,10 @@ use lm_session::{Finished, GenerateParams, Generation, Session, TokenId, Tokeniz
 
 use crate::error::Result;
 use crate::event::ScoredToken;
-use crate::opening::{Opening, Sinks};
 use crate::overflow::ContextShift;
 use crate::reply_reader::Piece;
 use crate::resampling::SEED_STEP;
+use crate::turn_prompt::{SinkPrompt, TurnPrompt};
 
 /// Maximum number of bytes of a character in UTF-8 after the first one.
 const MAX_CONTINUATION: usize = 3;
@@ -15,7 +15,7 @@ const MAX_CONTINUATION: usize = 3;
 /// State of the window of one reply.
 #[derive(Debug)]
 pub(crate) struct Window {
-    sinks: Sinks,
+    sinks: SinkPrompt,
     context_tokens: usize,
     /// Parameters of the first generation, with the limit of the whole reply, and the constraint after the
     /// dropped tokens.
@@ -39,8 +39,8 @@ impl Window {
     /// # Errors
     /// When no seed can be drawn.
     pub(crate) fn new(
-        sinks: Sinks,
-        opening: &Opening,
+        sinks: SinkPrompt,
+        turn_prompt: &TurnPrompt,
         params: &mut GenerateParams,
         session: &Session,
     ) -> Result<Self> {
@@ -52,8 +52,8 @@ impl Window {
             sinks,
             context_tokens: session.engine().context_tokens(),
             params: GenerateParams { prompt_logprobs: None, ..params.clone() },
-            prompt_tokens: opening.ids.len(),
-            len: opening.ids.len(),
+            prompt_tokens: turn_prompt.ids.len(),
+            len: turn_prompt.ids.len(),
             reply_tokens: 0,
             shifts: 0,
             earlier: None,

@@ -7,7 +7,7 @@ use crate::methods::predicate;
 use crate::operators::{arithmetic, compare, same};
 use crate::python_text;
 use crate::syntax::ast::{Arithmetic, Comparison};
-use crate::values::{Args, Key, Value, required};
+use crate::values::{Args, Function, Key, Value, required};
 
 /// A test: receives the value and the arguments.
 type Test = fn(&mut Interpreter<'_>, &Value, Args) -> Result<bool>;
@@ -113,8 +113,11 @@ fn is_among(
 
 fn is_callable(interpreter: &Interpreter<'_>, value: &Value) -> bool {
     match value {
+        Value::Function(Function::SelfReference) => false,
         // Python's `Undefined` has a `__call__`, which raises.
-        Value::Undefined(_) | Value::Macro(_) | Value::Function(_) | Value::Method(_) => true,
+        Value::Undefined(_) | Value::Macro(_) | Value::Function(_) | Value::Method(_) | Value::Block(_) => {
+            true
+        }
         Value::Object(id) => matches!(interpreter.object(*id), Object::Joiner { .. } | Object::Loop(_)),
         _ => false,
     }

@@ -4,7 +4,7 @@ use crate::budget::MAX_VALUE_DEPTH;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::{Interpreter, Object};
 use crate::text::{Text, TextWriter};
-use crate::values::{Items, ObjectId, Value};
+use crate::values::{Function, Items, ObjectId, Value};
 
 /// `str(value)`, as `{{ value }}` prints it; empty for undefined.
 pub(super) fn str(interpreter: &Interpreter<'_>, value: &Value) -> Result<Text> {
@@ -64,6 +64,8 @@ fn write_repr(
         Value::Object(id) => write_object(interpreter, out, *id, depth),
         // Python adds an address, which differs each time.
         Value::Generator(_) => out.template("<generator object>"),
+        Value::Function(Function::SelfReference) => out.template("<TemplateReference None>"),
+        Value::Block(_) => out.template("<jinja2.runtime.BlockReference object>"),
         Value::Function(function) => out.template(&format!("<function {function:?}>")),
         Value::Macro(definition) => match definition.name() {
             Some(name) => out.template(&format!("<Macro '{name}'>")),

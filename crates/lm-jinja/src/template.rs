@@ -10,14 +10,14 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::evaluation::BUILTINS;
 use crate::origin::Origin;
-use crate::syntax::ast::Body;
+use crate::syntax::ast::Tree;
 use crate::text::Text;
 use crate::variables::VariableText;
 use crate::{evaluation, syntax, variables};
 
 /// A compiled template. Cloning is cheap.
 #[derive(Debug, Clone)]
-pub struct Template(Arc<Body>);
+pub struct Template(Arc<Tree>);
 
 /// Settings of a rendering.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl Template {
     /// # Errors
     /// [`Error::Syntax`](crate::Error::Syntax) with the line.
     pub fn new(source: &str) -> Result<Self> {
-        syntax::parse(source, BUILTINS).map(|body| Self(Arc::new(body))).map_err(|error| *error)
+        syntax::parse(source, BUILTINS).map(|tree| Self(Arc::new(tree))).map_err(|error| *error)
     }
 
     /// Renders the template with `variables`.

@@ -27,7 +27,7 @@ pub enum Error {
         names: Vec<String>,
     },
     /// An `mmproj` file for a model that is not a GGUF model.
-    #[error("{model} is not a GGUF model: it takes no mmproj file, its own files contain the vision tower")]
+    #[error("{model} is not a GGUF model: it takes no mmproj file, its own files contain the vision encoder")]
     ProjectorWithoutGguf {
         /// Name of the model.
         model: String,

@@ -8,7 +8,7 @@ use lm_api::Limits;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::error::{Error, Result};
+use crate::start_error::{Error, Result};
 use crate::tools::ServedTools;
 
 /// Configuration of a [`Server`](crate::Server): address, access, and the limits of requests.

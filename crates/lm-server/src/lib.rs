@@ -4,7 +4,6 @@
 mod app;
 mod config;
 mod connections;
-mod error;
 mod guards;
 mod metrics;
 mod models;
@@ -15,12 +14,13 @@ mod route;
 mod routes;
 mod run;
 mod server;
+mod start_error;
 mod state;
 mod tools;
 
 pub use config::{ApiKeys, ServerConfig, ServerLimits};
-pub use error::{Error, Result};
 pub use models::ServedModel;
 pub use run::{EndSignal, run};
 pub use server::{Server, ShutdownHandle};
+pub use start_error::{Error, Result};
 pub use tools::ServedTools;

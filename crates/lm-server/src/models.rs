@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive};
 use lm_session::{Engine, MediaKind};
 
-use crate::error::{Error, Result};
+use crate::start_error::{Error, Result};
 
 /// Loads a model.
 type Load = dyn Fn() -> lm_session::Result<(Engine, ConversationConfig)> + Send + Sync;

@@ -5,9 +5,9 @@ use std::io;
 use tokio::runtime::Builder;
 
 use crate::config::ServerConfig;
-use crate::error::{Error, Result};
 use crate::models::ServedModel;
 use crate::server::Server;
+use crate::start_error::{Error, Result};
 
 /// Threads of the runtime: it moves bytes, and the engines have their own threads.
 const THREADS: usize = 2;

@@ -10,8 +10,8 @@ use tokio::sync::watch;
 use crate::app::router;
 use crate::config::ServerConfig;
 use crate::connections::{ConnectionGroup, Connections};
-use crate::error::{Error, Result};
 use crate::models::{Models, ServedModel};
+use crate::start_error::{Error, Result};
 use crate::state::{App, SharedApp};
 
 /// Grace period in which cancelled requests send their errors.

@@ -39,7 +39,7 @@ pub struct LoadArgs {
     /// 256 MB encoded, and up to 770 MB while a very large image is decoded
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     pub memory: Option<u64>,
-    /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
+    /// GGUF file with the vision encoder of a GGUF model [default: the only mmproj*.gguf beside the model]
     #[arg(long, value_name = "FILE")]
     pub mmproj: Option<PathBuf>,
     /// LoRA adapter: a PEFT folder with adapter_config.json

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use anyhow::Result;
 use lm_conversation::ConversationConfig;
+use lm_model::ModelConfig;
 use lm_session::{AdapterId, Engine, SamplerParams, SessionConfig};
 use lm_tokenizer::TokenId;
 
@@ -52,32 +53,36 @@ pub struct SamplerArgs {
 }
 
 impl SamplerArgs {
-    /// Creates the session's configuration: the model's generation config, overridden by the flags, and the
-    /// loaded adapter.
+    /// Checks the flags for a model, before it is loaded.
     ///
     /// # Errors
-    /// When `--logit-bias` or `--suppress-tokens` names a token that the model does not have.
-    pub fn session_config(&self, engine: &Engine) -> Result<SessionConfig> {
-        let info = engine.model_info();
+    /// When `--logit-bias` or `--suppress-tokens` names a token that the model does not have; when a value is
+    /// out of range.
+    pub fn check(&self, model: &ModelConfig) -> Result<()> {
+        let known = model.vocab_size;
         let biased = self.logit_bias.iter().map(|(id, _)| ("--logit-bias", *id));
         let suppressed = self.filters.suppress_tokens.iter().map(|id| ("--suppress-tokens", *id));
-        if let Some((flag, id)) = biased.chain(suppressed).find(|(_, id)| *id as usize >= info.logits_width) {
-            let known = info.logits_width;
+        if let Some((flag, id)) = biased.chain(suppressed).find(|(_, id)| *id as usize >= known) {
             return Err(usage(format!("{flag} {id}: the model has token ids below {known}")));
         }
+        self.with_advice(SamplerParams::default())
+            .sampler
+            .validate(known)
+            .map_err(|error| usage(error.to_string()))
+    }
+
+    /// Creates the session's configuration: the model's generation config, overridden by the flags, and the
+    /// loaded adapter.
+    pub fn session_config(&self, engine: &Engine) -> SessionConfig {
         let config = self.with_advice(SamplerParams::from_generation_config(engine.generation_config()));
-        Ok(SessionConfig { adapter: adapter(engine), ..config })
+        SessionConfig { adapter: adapter(engine), ..config }
     }
 
     /// [`session_config`](Self::session_config) for a chat, in which a model without a generation config
     /// samples.
-    ///
-    /// # Errors
-    /// As [`session_config`](Self::session_config).
-    pub fn chat_config(&self, engine: &Engine) -> Result<SessionConfig> {
-        let config = self.session_config(engine)?;
+    pub fn chat_config(&self, engine: &Engine) -> SessionConfig {
         let sampler = self.with_advice(ConversationConfig::from_engine(engine).session.sampler).sampler;
-        Ok(SessionConfig { sampler, ..config })
+        SessionConfig { sampler, ..self.session_config(engine) }
     }
 
     fn with_advice(&self, advice: SamplerParams) -> SessionConfig {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lm_processors::{
-    Calls, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, ReplyForm,
+    Calls, Grammar, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, ReplyForm,
     ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec,
     UnenforcedKeyword, json_grammar, validator,
 };
@@ -53,7 +53,7 @@ pub struct Args {
     /// Vocabulary to compile for: a tokenizer.json [default: the embedded model's]
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<PathBuf>,
-    /// Add `grammar`: its Lark text and markers
+    /// Add `grammar`: Lark text and markers, or the pattern or list of texts as given
     #[arg(long)]
     show: bool,
 }
@@ -129,25 +129,14 @@ enum Finished {
 fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> Result<Value, Value> {
     let line: Line = vector(line)?;
     let mut answer = Map::new();
-    let judge = match (&line.schema, spec_of(&line)) {
-        (Some(schema), None) => of_schema(compiler, schema, line.layout())?,
-        (None, Some(spec)) => Judge {
-            constraint: Some(compile(compiler, &spec)?),
-            unenforced: vec![],
-            finished: Finished::Nothing,
-        },
+    let (spec, unenforced, finished) = match (&line.schema, spec_of(&line)) {
+        (Some(schema), None) => of_schema(schema, line.layout())?,
+        (None, Some(spec)) => (Some(spec), vec![], Finished::Nothing),
         (None, None) => {
             let (grammar, finished) = of_reply(&line)?;
-            if let (Some(grammar), true) = (&grammar, args.show) {
-                let shown = json!({"lark": grammar.grammar.lark, "markers": grammar.grammar.markers});
-                answer.insert("grammar".to_owned(), shown);
-            }
             match grammar {
-                Some(ReplyGrammar { grammar, unenforced, .. }) => {
-                    let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
-                    Judge { constraint: Some(compile(compiler, &spec)?), unenforced, finished }
-                }
-                None => Judge { constraint: None, unenforced: vec![], finished },
+                Some(grammar) => (Some(lark(grammar.grammar)), grammar.unenforced, finished),
+                None => (None, vec![], finished),
             }
         }
         _ => {
@@ -156,6 +145,11 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
             ));
         }
     };
+    if let (Some(spec), true) = (&spec, args.show) {
+        answer.insert("grammar".to_owned(), shown_spec(spec));
+    }
+    let constraint = spec.map(|spec| compile(compiler, &spec)).transpose()?;
+    let judge = Judge { constraint, unenforced, finished };
     let results = line.texts.iter().map(|text| judge.result(text)).collect::<Result<Vec<_>, _>>()?;
     answer.insert("results".to_owned(), results.into());
     if !judge.unenforced.is_empty() {
@@ -175,13 +169,14 @@ fn spec_of(line: &Line) -> Option<ConstraintSpec> {
     }
 }
 
-fn of_schema(compiler: &GrammarCompiler, schema: &Value, layout: Layout) -> Result<Judge, Value> {
+/// Grammar of a line, the keywords that it does not enforce, and their validation.
+type Parts = (Option<ConstraintSpec>, Vec<UnenforcedKeyword>, Finished);
+
+fn of_schema(schema: &Value, layout: Layout) -> Result<Parts, Value> {
     let ReplyGrammar { grammar, unenforced } =
         json_grammar(schema, layout).map_err(|error| schema_error(&error))?;
-    let spec = ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers };
-    let constraint = compile(compiler, &spec)?;
     let finished = if unenforced.is_empty() { Finished::Nothing } else { Finished::Json(schema.clone()) };
-    Ok(Judge { constraint: Some(constraint), unenforced, finished })
+    Ok((Some(lark(grammar)), unenforced, finished))
 }
 
 fn of_reply(line: &Line) -> Result<(Option<ReplyGrammar>, Finished), Value> {
@@ -263,6 +258,18 @@ fn schema_error(cause: &SchemaError) -> Value {
     let keyword = Some(&cause.keyword).filter(|keyword| !keyword.is_empty());
     let SchemaError { tool, path, .. } = cause;
     json!({"error": {"kind": kind, "message": cause.to_string(), "tool": tool, "path": path, "keyword": keyword}})
+}
+
+fn lark(grammar: Grammar) -> ConstraintSpec {
+    ConstraintSpec::Lark { text: grammar.lark, markers: grammar.markers }
+}
+
+fn shown_spec(spec: &ConstraintSpec) -> Value {
+    match spec {
+        ConstraintSpec::Lark { text, markers } => json!({"lark": text, "markers": markers}),
+        ConstraintSpec::Regex(pattern) => json!({"regex": pattern}),
+        ConstraintSpec::Choice(texts) => json!({"choice": texts}),
+    }
 }
 
 fn shown(unenforced: &UnenforcedKeyword) -> Value {

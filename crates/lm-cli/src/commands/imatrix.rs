@@ -7,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use lm_model::{Calibration, LoadedModel, LogitRows};
 
 use crate::args::{LoadArgs, TextArgs, numbers, read_text};
+use crate::counted::counted;
 use crate::reader::Reader;
 use crate::windows::Windows;
 use crate::{model, progress};
@@ -66,10 +67,12 @@ pub fn run(args: &Args) -> Result<()> {
     };
     let importance = recorder.importance_matrix(calibration)?;
     importance.save(&args.output).context("the importance matrix cannot be written")?;
-    println!("wrote {output} ({} linear layers, {tokens} tokens)", importance.layers().len());
+    let layers = counted(importance.layers().len(), "linear layer");
+    println!("wrote {output} ({layers}, {})", counted(tokens, "token"));
     if tokens < FEW_TOKENS {
         eprintln!(
-            "note: a text of {tokens} token(s) is short, and the weights may become worse than without importance; use a longer one"
+            "note: a text of {} is short, and the weights may become worse than without importance; use a longer one",
+            counted(tokens, "token"),
         );
     }
     Ok(())

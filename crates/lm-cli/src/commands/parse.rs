@@ -33,7 +33,7 @@ looked like a call stays in the content; \"malformed\" lists each such text with
 Each line has one answer; blank lines at the end are ignored. The exit code is 1 if a line failed.
 
 Examples:
-  echo '{\"format\": \"hermes\", \"output\": \"<tool_call>{\\\"name\\\": \\\"now\\\", \\\"arguments\\\": {}}</tool_call>\"}' | lm parse
+  echo '{\"format\": \"pythonic\", \"output\": \"[roll(count=2)]\"}' | lm parse
   lm parse --events < replies.jsonl";
 
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ Examples:
   lm pull bartowski/Llama-3.2-1B-Instruct-GGUF:Q4_K_M
   lm chat Qwen/Qwen3-0.6B
 
-What belongs to the model is downloaded: safetensors or one GGUF model with its vision tower (mmproj), configuration, tokenizer, \
+What belongs to the model is downloaded: safetensors or one GGUF model with its vision encoder (mmproj), configuration, tokenizer, \
 templates, card and licence. An interrupted download continues where it ended; every file is checked. The path of the model is printed.
 
 HF_HUB_CACHE or HF_HOME is where models are kept, HF_TOKEN or HF_TOKEN_PATH is who asks, HF_ENDPOINT is another hub, and \
@@ -30,7 +30,7 @@ pub struct Args {
     /// GGUF file to download, with all parts of a split file; or the suffix of its name, such as Q4_K_M
     #[arg(long, value_name = "FILE")]
     file: Option<String>,
-    /// Omit the vision tower of a GGUF model (its mmproj file): the model takes text only
+    /// Omit the vision encoder of a GGUF model (its mmproj file): the model takes text only
     #[arg(long)]
     no_mmproj: bool,
 }

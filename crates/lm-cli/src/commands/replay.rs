@@ -11,6 +11,7 @@ use lm_session::{CancelHandle, Engine, RecordHeader, RecordReader, RecordedEnd, 
 use lm_tokenizer::TokenId;
 
 use crate::args::{ModelPath, RunArgs};
+use crate::counted::counted;
 use crate::interrupt::Interrupt;
 use crate::model;
 use crate::screen::json_line;
@@ -46,6 +47,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let name = || args.file.display().to_string();
     let record = RecordReader::new(BufReader::new(File::open(&args.file).with_context(name)?));
     let record = record.with_context(name)?;
+    if args.run.context.is_none() {
+        check_context(record.header(), args)?;
+    }
     let mut run = args.run.clone();
     run.context = run.context.or(NonZeroUsize::new(record.header().context_tokens));
     let engine = model::exact_engine(args.model.get(), &run)?;
@@ -70,6 +74,21 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         bail!("no request of {} can be replayed", args.file.display());
     }
     Ok(if counts.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Checks that the model holds the context of the record, before it is loaded with that context.
+fn check_context(header: &RecordHeader, args: &Args) -> Result<()> {
+    let folder = model::folder_with(args.model.get(), args.run.load.mmproj.as_deref())?;
+    let most = folder.config()?.max_position_embeddings;
+    ensure!(
+        header.context_tokens <= most,
+        "{}: recorded with the model {} and a context of {} tokens, and {} holds {most}: give the model that recorded it",
+        args.file.display(),
+        header.model,
+        header.context_tokens,
+        folder.name(),
+    );
+    Ok(())
 }
 
 /// Checks that the record is of this model, and notes another build.
@@ -131,7 +150,7 @@ fn describe(outcome: Option<&Replayed>, request: &RequestRecord, engine: &Engine
         Some(id) => id.to_string(),
     };
     match outcome {
-        Replayed::Equal => format!("{tokens} tokens, equal"),
+        Replayed::Equal => format!("{}, equal", counted(tokens, "token")),
         Replayed::Token { at, recorded, replayed } => format!(
             "differs at token {at} of {tokens}: {} in the record, {} here",
             token(recorded),
@@ -139,7 +158,8 @@ fn describe(outcome: Option<&Replayed>, request: &RequestRecord, engine: &Engine
         ),
         Replayed::End { recorded, replayed } => {
             format!(
-                "{tokens} tokens, equal; the end is {} in the record, {} here",
+                "{}, equal; the end is {} in the record, {} here",
+                counted(tokens, "token"),
                 end(recorded),
                 end(replayed)
             )

@@ -117,7 +117,7 @@ fn overlong_prompt_is_an_error() {
 fn missing_broken_and_refusing_templates_are_errors() {
     let engine = scripted_engine(["Hello!"]);
     let error = Conversation::new(&engine, ConversationConfig::default()).unwrap_err();
-    assert_eq!(error.to_string(), "model `fake` has no chat template, and the config gives none");
+    assert_eq!(error.to_string(), "model `fake` has no chat template");
     let error = PromptTemplate::new("a\n{% if %}").unwrap_err();
     assert!(matches!(error, lm_template::Error::TemplateSyntax { line: 2, .. }), "{error}");
     let template = PromptTemplate::new("{{ raise_exception('no ' + messages[-1].content) }}").unwrap();

@@ -86,6 +86,7 @@ impl Interpreter<'_> {
             Value::Function(Function::Dict) if text == "fromkeys" => {
                 Ok(Some(Value::Function(Function::DictFromKeys)))
             }
+            Value::Function(Function::SelfReference) => Ok(self.blocks.get(text).cloned().map(Value::Block)),
             Value::Macro(definition) => macro_attribute(definition, text, self.budget),
             _ => Ok(None),
         }

@@ -17,6 +17,10 @@ impl Interpreter<'_> {
             Value::Method(method) => methods::call(self, &method.receiver, method.name, args),
             Value::Macro(definition) => self.call_macro(&definition.clone(), args),
             Value::Object(id) => self.call_object(*id, args),
+            Value::Block(block) => {
+                args.bind_positional::<0>()?;
+                Ok(Value::Text(self.capture(|interpreter, out| interpreter.run_block(block, out))?.0))
+            }
             other => Err(Error::runtime(format!("'{}' object is not callable", other.type_name()))),
         }
     }

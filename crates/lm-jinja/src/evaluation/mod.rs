@@ -16,7 +16,7 @@ use super::builtins::Builtins;
 use super::clock::Clock;
 use super::error::BoxedResult as Result;
 use super::interpreter::Interpreter;
-use super::syntax::ast::Body;
+use super::syntax::ast::Tree;
 use super::text::{Text, TextWriter};
 use super::values::Value;
 use super::{filters, predicates};
@@ -27,13 +27,13 @@ pub(crate) const BUILTINS: Builtins = Builtins { find_filter: filters::find, fin
 /// Renders a template with `variables`; returns the text, and the byte ranges of its `{% generation %}`
 /// blocks.
 pub(crate) fn render(
-    body: &Body,
+    template: &Tree,
     variables: Vec<(String, Value)>,
     clock: Clock,
     budget: &Budget,
 ) -> Result<(Text, Vec<Range<usize>>)> {
-    let mut interpreter = Interpreter::new(variables, clock, BUILTINS, budget);
+    let mut interpreter = Interpreter::new(&template.blocks, variables, clock, BUILTINS, budget);
     let mut out = TextWriter::new(budget);
-    interpreter.run(body, &mut out)?;
+    interpreter.run(&template.body, &mut out)?;
     Ok((out.finish(), interpreter.generation))
 }

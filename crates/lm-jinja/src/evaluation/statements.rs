@@ -6,7 +6,7 @@ use super::expressions::repeated;
 use crate::error::{BoxedResult as Result, Error};
 use crate::interpreter::{Flow, Interpreter, Object};
 use crate::python_text;
-use crate::syntax::ast::{Arguments, Body, Expr, FilterCall, MacroDefinition, Statement, Target};
+use crate::syntax::ast::{Arguments, Block, Body, Expr, FilterCall, MacroDefinition, Statement, Target};
 use crate::text::{Text, TextWriter};
 use crate::values::{Args, Value};
 
@@ -43,7 +43,7 @@ impl Interpreter<'_> {
             Statement::Call { callee, arguments, caller } => {
                 self.call_block(callee, arguments, caller, out)?
             }
-            Statement::Block(body) => self.scoped(|interpreter| interpreter.run(body, out)).map(drop)?,
+            Statement::Block(block) => self.block(block, out)?,
             Statement::Generation(body) => self.generation(body, out)?,
             Statement::Break => return Ok(Flow::Break),
             Statement::Continue => return Ok(Flow::Continue),
@@ -197,6 +197,25 @@ impl Interpreter<'_> {
         let value = self.call(&callee, Args { positional, named })?;
         let text = python_text::str(self, &value)?;
         self.write(&text, out)
+    }
+
+    /// Runs a block where its tag is.
+    fn block(&mut self, block: &Block, out: &mut TextWriter<'_>) -> Result<()> {
+        let around = self.block_scope;
+        if block.scoped {
+            self.block_scope = self.scopes.current();
+        }
+        let result = self.run_block(block, out);
+        self.block_scope = around;
+        result
+    }
+
+    /// Runs a block inside the scope that blocks see.
+    pub(super) fn run_block(&mut self, block: &Block, out: &mut TextWriter<'_>) -> Result<()> {
+        let caller = self.scopes.switch(self.block_scope);
+        let result = self.scoped(|interpreter| interpreter.run(&block.body, out));
+        self.scopes.switch(caller);
+        result.map(drop)
     }
 
     /// Records the range of the model's text: at the end of the rendering so far, as transformers does, even

@@ -48,7 +48,7 @@ const ALL: &[(&str, Filter)] = &[
     ("max", sorting::max),
     ("min", sorting::min),
     ("pprint", texts::pprint),
-    ("random", not_offered),
+    ("random", |_, _, _| not_offered("random")),
     ("reject", select::reject),
     ("rejectattr", select::rejectattr),
     ("replace", texts::replace),
@@ -69,9 +69,9 @@ const ALL: &[(&str, Filter)] = &[
     ("unique", sorting::unique),
     ("upper", texts::upper),
     ("urlencode", html::urlencode),
-    ("urlize", not_offered),
+    ("urlize", |_, _, _| not_offered("urlize")),
     ("wordcount", texts::wordcount),
-    ("wordwrap", not_offered),
+    ("wordwrap", |_, _, _| not_offered("wordwrap")),
     ("xmlattr", html::xmlattr),
 ];
 
@@ -90,9 +90,10 @@ pub(crate) fn apply(
     (ALL[filter.0].1)(interpreter, value, args)
 }
 
-/// Unsupported filters: those for web pages, and `random`, since a prompt depends only on its input.
-fn not_offered(_: &mut Interpreter<'_>, _: Value, _: Args) -> Result<Value> {
-    Err(Error::runtime("random, urlize and wordwrap are not offered"))
+/// Error of an unsupported filter: those for web pages, and `random`, since a prompt depends only on its
+/// input.
+fn not_offered(name: &str) -> Result<Value> {
+    Err(Error::runtime(format!("the filter '{name}' is not offered")))
 }
 
 #[cfg(test)]

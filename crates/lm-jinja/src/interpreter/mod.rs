@@ -9,7 +9,8 @@ use std::ops::Range;
 use super::budget::Budget;
 use super::builtins::Builtins;
 use super::clock::Clock;
-use super::values::Value;
+use super::syntax::ast::Blocks;
+use super::values::{ScopeId, Value};
 use scopes::Scopes;
 
 pub(crate) use objects::{Loop, Object};
@@ -29,6 +30,10 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) clock: Clock,
     pub(crate) builtins: Builtins,
     pub(crate) scopes: Scopes,
+    /// Blocks of the template, for `self`.
+    pub(crate) blocks: &'a Blocks,
+    /// Scope that blocks see: the template's, or inside a `scoped` block the one around its tag.
+    pub(crate) block_scope: ScopeId,
     objects: Vec<Object>,
     /// Number of open captures: texts being written other than the rendering itself.
     pub(crate) captures: usize,
@@ -40,16 +45,20 @@ pub(crate) struct Interpreter<'a> {
 impl<'a> Interpreter<'a> {
     /// Creates the state of a rendering with `variables`.
     pub(crate) fn new(
+        blocks: &'a Blocks,
         variables: Vec<(String, Value)>,
         clock: Clock,
         builtins: Builtins,
         budget: &'a Budget,
     ) -> Self {
+        let scopes = Scopes::new(variables);
         Self {
             budget,
             clock,
             builtins,
-            scopes: Scopes::new(variables),
+            blocks,
+            block_scope: scopes.current(),
+            scopes,
             objects: Vec::new(),
             captures: 0,
             rendered: 0,

@@ -1,6 +1,6 @@
 //! State and basic operations of the parser; statements and expressions have their own files.
 
-use super::ast::Body;
+use super::ast::{Blocks, Tree};
 use super::lexer::tokens;
 use super::tokens::{Kind, Token};
 use crate::builtins::Builtins;
@@ -12,7 +12,7 @@ const MAX_NESTING: usize = 60;
 const MAX_TREE_DEPTH: usize = 200;
 
 /// Parses a template.
-pub(crate) fn parse(source: &str, builtins: Builtins) -> Result<Body> {
+pub(crate) fn parse(source: &str, builtins: Builtins) -> Result<Tree> {
     let mut parser = Parser {
         tokens: tokens(source)?,
         builtins,
@@ -22,10 +22,11 @@ pub(crate) fn parse(source: &str, builtins: Builtins) -> Result<Body> {
         unknown: Vec::new(),
         loops: 0,
         special: Vec::new(),
+        blocks: Blocks::new(),
     };
     let (body, _) = parser.body(&[])?;
     parser.refuse_unknown(0)?;
-    Ok(body)
+    Ok(Tree { body, blocks: parser.blocks })
 }
 
 pub(super) struct Parser {
@@ -40,6 +41,7 @@ pub(super) struct Parser {
     pub(super) loops: usize,
     /// Uses so far of the names in [`SPECIAL`], by their index.
     special: Vec<(usize, Use)>,
+    pub(super) blocks: Blocks,
 }
 
 /// Names that a macro receives if its body reads them.

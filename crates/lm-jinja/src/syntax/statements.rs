@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::ast::{Body, Expr, For, MacroDefinition, Node, Statement, Target};
+use super::ast::{Block, Body, Expr, For, MacroDefinition, Node, Statement, Target};
 use super::parser::{Parser, Use};
 use super::tokens::Kind;
 use crate::error::BoxedResult as Result;
@@ -164,13 +164,17 @@ impl Parser {
 
     fn block_tag(&mut self) -> Result<Statement> {
         let name = self.expect_name()?;
-        self.skip_name("scoped");
+        let scoped = self.skip_name("scoped");
         let uses = self.uses();
         let body = self.function_body("endblock")?;
         // A block receives nothing of the macro around it.
         self.forget_uses(uses);
         self.skip_name(&name);
-        Ok(Statement::Block(body))
+        let block = Arc::new(Block { scoped, body });
+        match self.blocks.insert(name.as_str().into(), block.clone()) {
+            Some(_) => Err(self.error(format!("block '{name}' defined twice"))),
+            None => Ok(Statement::Block(block)),
+        }
     }
 
     fn macro_tag(&mut self) -> Result<Statement> {

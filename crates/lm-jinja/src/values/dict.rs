@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::function::Function;
 use super::ids::ObjectId;
@@ -84,6 +85,7 @@ impl Key {
             Value::Function(function) => Key::Function(*function),
             Value::Object(id) => Key::Object(*id),
             Value::Macro(definition) => Key::Address(Rc::as_ptr(definition).addr()),
+            Value::Block(block) => Key::Address(Arc::as_ptr(block).addr()),
             Value::Generator(generator) => Key::Address(Rc::as_ptr(generator).addr()),
             Value::View(view) if view.name == "dict_values" => Key::Address(Rc::as_ptr(view).addr()),
             other => return Err(Error::runtime(format!("unhashable type: '{}'", other.type_name()))),

@@ -10,7 +10,7 @@ pub(crate) enum Function {
     Namespace,
     RaiseException,
     Range,
-    /// `self`; only its existence is used.
+    /// `self`, whose attributes are the blocks of the template.
     SelfReference,
     StrftimeNow,
 }

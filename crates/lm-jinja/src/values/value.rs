@@ -1,6 +1,7 @@
 //! Template values, which are Python's.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::dict::Dict;
 use super::function::Function;
@@ -9,6 +10,7 @@ use super::ids::ObjectId;
 use super::macros::Macro;
 use crate::budget::{Budget, MAX_VALUE_DEPTH};
 use crate::error::{BoxedResult as Result, Error};
+use crate::syntax::ast::Block;
 use crate::text::Text;
 
 /// Maximum length of a name in an error message.
@@ -43,6 +45,8 @@ pub(crate) enum Value {
     Object(ObjectId),
     Macro(Rc<Macro>),
     Function(Function),
+    /// A block of the template (`self.name`).
+    Block(Arc<Block>),
     /// A bound method.
     Method(Rc<Method>),
 }
@@ -151,7 +155,9 @@ impl Value {
             Value::Generator(_) => "generator",
             Value::Object(_) => "object",
             Value::Macro(_) => "Macro",
+            Value::Function(Function::SelfReference) => "TemplateReference",
             Value::Function(_) => "function",
+            Value::Block(_) => "BlockReference",
             Value::Method(_) => "builtin_function_or_method",
         }
     }

@@ -7,7 +7,7 @@ use lm_template::Value;
 use super::error::SchemaError;
 use super::node::Object;
 use super::normalize::Normalizer;
-use super::parts::{declared, definition, list, required, type_names};
+use super::parts::{definition, list, property, required, type_names};
 
 /// Maximum number of passes over the definitions. Undecided ones then count as having values.
 const MAX_ROUNDS: usize = 64;
@@ -69,10 +69,7 @@ fn is_finite(schema: &Value, open: &BTreeSet<String>) -> bool {
 }
 
 fn has_finite_object(schema: &Object, open: &BTreeSet<String>) -> bool {
-    required(schema).all(|name| {
-        let property = declared(schema, name).or_else(|| schema.get("additionalProperties"));
-        property.is_none_or(|schema| is_finite(schema, open))
-    })
+    required(schema).all(|name| property(schema, name).is_none_or(|schema| is_finite(schema, open)))
 }
 
 fn has_finite_array(schema: &Object, open: &BTreeSet<String>) -> bool {
@@ -80,4 +77,34 @@ fn has_finite_array(schema: &Object, open: &BTreeSet<String>) -> bool {
     let heads = list(schema, "prefixItems").unwrap_or_default();
     let items = || schema.get("items").is_none_or(|items| is_finite(items, open));
     heads.iter().take(least).all(|head| is_finite(head, open)) && (least <= heads.len() || items())
+}
+
+#[cfg(test)]
+mod tests {
+    use lm_template::Value;
+    use serde_json::json;
+
+    use crate::grammar::json_grammar;
+    use crate::grammar_request::Layout;
+
+    fn is_refused(schema: &Value) -> bool {
+        json_grammar(schema, Layout::Exact)
+            .is_err_and(|error| error.to_string().contains("requires itself without an end"))
+    }
+
+    #[test]
+    fn property_of_a_pattern_does_not_require_further_properties() {
+        let further = |patterns: Value| {
+            json!({
+                "type": "object",
+                "required": ["x1"],
+                "patternProperties": patterns,
+                "additionalProperties": {"$ref": "#"}
+            })
+        };
+        assert!(!is_refused(&further(json!({"^x": {"type": "null"}}))));
+        let mut without = further(json!({}));
+        without.as_object_mut().unwrap().remove("patternProperties");
+        assert!(is_refused(&without));
+    }
 }

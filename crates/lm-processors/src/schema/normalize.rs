@@ -216,7 +216,7 @@ impl<'a> Normalizer<'a> {
                 true
             }
             "type" if is_type(value) => true,
-            "type" => return Err(node.bad(keyword, &format!("{value} is no type"))),
+            "type" => return Err(node.bad(keyword, &format!("{value} is not a type"))),
             "required" => {
                 let names = value.as_array().filter(|names| names.iter().all(Value::is_string));
                 let names = names.ok_or_else(|| node.bad(keyword, "it must be a list of names"))?;

@@ -1,6 +1,6 @@
 //! Any split of a reply gives the same events: generated replies of every family, and all reference vectors.
 
-use crate::parsers::common::{parse, with_a_tool};
+use crate::parsers::common::{Broken, parse, sum, with_a_tool};
 use crate::parsers::random::Random;
 use crate::shared;
 use lm_processors::{
@@ -134,6 +134,23 @@ fn generated_replies_of_every_family_split_anywhere() {
         }
     }
     println!("{} families, {} replies", ALL.len(), ALL.len() * REPLIES);
+}
+
+#[test]
+fn repeated_markers_of_a_key_read_alike_in_any_pieces() {
+    let processor = lm_processors::by_name("qwen3_coder_xml").expect("a family");
+    let options = with_a_tool(OnMalformed::Error, "");
+    for count in 1..5 {
+        let marker = "<parameter=".repeat(count);
+        let reply = format!(
+            "<tool_call>\n<function=get_weather>\n{marker}a>\n1\n</parameter>\n</function>\n</tool_call>"
+        );
+        let whole = parse(processor, &options, [reply.as_str()]);
+        let by_character = parse(processor, &options, reply.split_inclusive(|_| true));
+        assert_eq!(by_character, whole, "{reply}");
+        let called = sum(whole, Broken::Error);
+        assert_eq!(called.calls.len(), 1, "{reply}: {:?}", called.malformed);
+    }
 }
 
 #[test]

@@ -1,11 +1,40 @@
 //! LoRA adapters in memory: loaded with the model or while it runs.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use lm_model::{Adapter, AdapterInfo, AdapterLoader};
+use lm_model::{Adapter, AdapterInfo, AdapterLoader, LoadedModel};
 
 use crate::error::{Error, Result};
 use crate::ids::AdapterId;
+
+/// Adapters of an engine.
+pub(crate) struct EngineAdapters {
+    registry: Mutex<AdapterRegistry>,
+    /// Adapter of sessions with audio.
+    audio: Option<AdapterId>,
+}
+
+impl EngineAdapters {
+    /// Registers the adapters that were loaded with the model; also returns them by id.
+    pub fn new(loaded: &LoadedModel) -> (Self, Vec<Adapter>) {
+        let mut adapters = loaded.adapters.clone();
+        let audio = loaded.audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
+        adapters.extend(loaded.audio_adapter.clone());
+        let registry = AdapterRegistry::new(loaded.adapter_loader.clone(), adapters.clone());
+        (Self { registry: Mutex::new(registry), audio }, adapters)
+    }
+
+    /// Locks the registry.
+    pub fn registry(&self) -> MutexGuard<'_, AdapterRegistry> {
+        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adapter of sessions with audio.
+    pub fn audio(&self) -> Option<AdapterId> {
+        self.audio
+    }
+}
 
 /// Adapters in memory.
 #[derive(Debug)]

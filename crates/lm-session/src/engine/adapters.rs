@@ -1,11 +1,12 @@
-//! LoRA adapters of an engine, loaded while it runs.
+//! LoRA adapters of an engine: those loaded with its model, and those loaded while it runs.
 
 use std::path::Path;
-use std::sync::mpsc;
+use std::sync::{MutexGuard, mpsc};
 
 use lm_model::AdapterInfo;
 
 use super::Engine;
+use super::adapter_registry::AdapterRegistry;
 use crate::error::{Error, Result};
 use crate::ids::AdapterId;
 use crate::scheduler::Command;
@@ -56,6 +57,18 @@ impl Engine {
             self.send(Command::DropAdapter { adapter: id, answer })?;
         }
         released.recv().map_err(|_| Error::EngineStopped)
+    }
+
+    /// Adapter for audio in the model's own folder
+    /// ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions without another adapter
+    /// use it while they have audio clips; the first audio of a session requires its earlier tokens to run
+    /// again.
+    pub fn audio_adapter(&self) -> Option<AdapterId> {
+        self.shared.adapters.audio()
+    }
+
+    pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {
+        self.shared.adapters.registry()
     }
 
     /// Adapters in memory, by id.

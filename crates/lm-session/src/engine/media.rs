@@ -2,13 +2,15 @@
 
 use std::sync::{Arc, mpsc};
 
-use lm_model::ImageOptions;
+use lm_media::{AudioLimits, DecodeLimits};
+use lm_model::{ImageOptions, LoadedModel};
 use lm_tokenizer::{TextSegment, TokenId, Tokenizer};
 
 use super::Engine;
 use crate::error::{Error, Result};
-use crate::media::{Encoders, Media, MediaForm, MediaKey, decoding};
+use crate::media::{Encoders, Media, MediaForm, MediaKey, MediaLibrary, decoding};
 use crate::media_kind::MediaKind;
+use crate::params::EngineSettings;
 use crate::scheduler::Command;
 
 /// Texts and tokens that represent media of a kind in prompts.
@@ -29,7 +31,7 @@ impl MediaTokens {
     ///
     /// # Errors
     /// [`Error::MediaToken`] if the tokenizer lacks the token of an encoder's rows.
-    pub(super) fn of(encoders: &Encoders, tokenizer: &Tokenizer) -> Result<Vec<Self>> {
+    fn of(encoders: &Encoders, tokenizer: &Tokenizer) -> Result<Vec<Self>> {
         let texts = MediaKind::ALL.into_iter().filter_map(|kind| Some((kind, encoders.texts(kind)?)));
         texts.map(|(kind, texts)| Self::new(kind, texts, tokenizer)).collect()
     }
@@ -43,10 +45,30 @@ impl MediaTokens {
     }
 }
 
+/// Images and audio of an engine.
+pub(super) struct EngineMedia {
+    tokens: Vec<MediaTokens>,
+    image_limits: DecodeLimits,
+    audio_limits: AudioLimits,
+    library: MediaLibrary,
+}
+
+impl EngineMedia {
+    /// Describes the media that the model reads.
+    ///
+    /// # Errors
+    /// [`Error::MediaToken`] if the tokenizer lacks the token of an encoder's rows.
+    pub(super) fn new(loaded: &LoadedModel, settings: &EngineSettings) -> Result<Self> {
+        let tokens = MediaTokens::of(&Encoders::of(loaded), &loaded.tokenizer)?;
+        let (image_limits, audio_limits) = (settings.image_limits, settings.audio_limits);
+        Ok(Self { tokens, image_limits, audio_limits, library: MediaLibrary::default() })
+    }
+}
+
 impl Engine {
     /// Texts and tokens that represent media in prompts, one entry for each kind that the model reads.
     pub fn media_tokens(&self) -> &[MediaTokens] {
-        &self.shared.media_tokens
+        &self.shared.media.tokens
     }
 
     /// Returns true if the model reads media of this kind.
@@ -59,8 +81,8 @@ impl Engine {
     /// [`EngineSettings::audio_limits`](crate::EngineSettings::audio_limits).
     pub fn max_media_bytes(&self, kind: MediaKind) -> usize {
         match kind {
-            MediaKind::Image => self.shared.image_limits.max_bytes,
-            MediaKind::Audio => self.shared.audio_limits.max_bytes,
+            MediaKind::Image => self.shared.media.image_limits.max_bytes,
+            MediaKind::Audio => self.shared.media.audio_limits.max_bytes,
         }
     }
 
@@ -81,7 +103,7 @@ impl Engine {
     /// [`Error::Model`] for an image rejected by the model's preprocessing; [`Error::EngineStopped`], and the
     /// errors of loading an unloaded model.
     pub fn image(&self, bytes: impl Into<Arc<[u8]>>, options: &ImageOptions) -> Result<Arc<Media>> {
-        let limits = self.shared.image_limits;
+        let limits = self.shared.media.image_limits;
         self.read_media(bytes.into(), MediaForm::Image { options: *options, limits })
     }
 
@@ -93,7 +115,7 @@ impl Engine {
     /// # Errors
     /// [`Error::NoAudio`], and the other errors of [`Engine::image`].
     pub fn audio(&self, bytes: impl Into<Arc<[u8]>>) -> Result<Arc<Media>> {
-        self.read_media(bytes.into(), MediaForm::Audio { limits: self.shared.audio_limits })
+        self.read_media(bytes.into(), MediaForm::Audio { limits: self.shared.media.audio_limits })
     }
 
     fn read_media(&self, bytes: Arc<[u8]>, form: MediaForm) -> Result<Arc<Media>> {
@@ -104,11 +126,11 @@ impl Engine {
             });
         }
         let key = MediaKey::new(&bytes, &form);
-        if let Some(known) = self.shared.media.get(key) {
+        if let Some(known) = self.shared.media.library.get(key) {
             return Ok(known);
         }
         let one_at_a_time = decoding();
-        if let Some(known) = self.shared.media.get(key) {
+        if let Some(known) = self.shared.media.library.get(key) {
             return Ok(known);
         }
         // Decodes the whole file, so that a truncated file is an error here and not in the middle of a
@@ -116,7 +138,7 @@ impl Engine {
         let extent = form.decode(&bytes)?.extent();
         drop(one_at_a_time); // The model may have to be loaded.
         let layout = self.encoders()?.layout(&extent)?;
-        Ok(self.shared.media.add(Media::new(bytes, form, layout)))
+        Ok(self.shared.media.library.add(Media::new(bytes, form, layout)))
     }
 
     fn encoders(&self) -> Result<Encoders> {

@@ -1,14 +1,12 @@
 //! Engine: a handle to the worker thread that owns the model and the KV cache.
 
-use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use lm_media::{AudioLimits, DecodeLimits};
 use lm_model::{
     ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
 };
@@ -17,13 +15,14 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use crate::cache::Capacity;
 use crate::constraint::GrammarCompiler;
 use crate::engine::activity::ActivityGauge;
-use crate::engine::adapter_registry::AdapterRegistry;
+use crate::engine::adapter_registry::EngineAdapters;
+use crate::engine::derived::DerivedValues;
+use crate::engine::media::EngineMedia;
 use crate::engine::residency::{ModelSource, Residency};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
 use crate::generate::ClosingTokens;
-use crate::ids::{AdapterId, SessionId};
-use crate::media::{Encoders, MediaLibrary};
+use crate::ids::SessionId;
 use crate::metrics::CacheStats;
 use crate::params::EngineSettings;
 use crate::record::Recorder;
@@ -33,6 +32,7 @@ use crate::speculation::Speculation;
 mod activity;
 mod adapter_registry;
 mod adapters;
+mod derived;
 mod grammars;
 mod media;
 mod memory;
@@ -90,15 +90,9 @@ struct Shared {
     closing: OnceLock<Arc<ClosingTokens>>,
     recorder: Mutex<Option<Recorder>>,
     fingerprint: Fingerprint,
-    adapters: Mutex<AdapterRegistry>,
-    /// Adapter of sessions with audio.
-    audio_adapter: Option<AdapterId>,
-    /// Values that layers above derive from the model.
-    derived: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
-    media_tokens: Vec<MediaTokens>,
-    image_limits: DecodeLimits,
-    audio_limits: AudioLimits,
-    media: MediaLibrary,
+    adapters: EngineAdapters,
+    derived: DerivedValues,
+    media: EngineMedia,
 }
 
 impl Engine {
@@ -117,25 +111,14 @@ impl Engine {
         source: Option<ModelSource>,
         settings: EngineSettings,
     ) -> Result<Self> {
-        let media_tokens = MediaTokens::of(&Encoders::of(&loaded), &loaded.tokenizer)?;
-        let LoadedModel {
-            model,
-            tokenizer,
-            chat_template,
-            generation_config,
-            name,
-            mut adapters,
-            adapter_loader,
-            audio_adapter,
-            ..
-        } = loaded.clone();
-        let audio_adapter_id = audio_adapter.is_some().then_some(AdapterId(adapters.len() as u32));
-        adapters.extend(audio_adapter);
+        let media = EngineMedia::new(&loaded, &settings)?;
+        let LoadedModel { model, tokenizer, chat_template, generation_config, name, .. } = loaded.clone();
+        let (adapters, loaded_adapters) = EngineAdapters::new(&loaded);
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
         settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
-        let fingerprint = Fingerprint::new(&*model, &adapters);
+        let fingerprint = Fingerprint::new(&*model, &loaded_adapters);
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             tracing::info!(
@@ -146,7 +129,6 @@ impl Engine {
         }
         let (commands, received) = mpsc::channel();
         let (admission, speculation) = (Admission::new(&settings), settings.speculation);
-        let (image_limits, audio_limits) = (settings.image_limits, settings.audio_limits);
         let residency = Residency::new(loaded, source, settings, commands.clone())?;
         let activity = Arc::new(ActivityGauge::default());
         residency.publish(&activity);
@@ -173,13 +155,9 @@ impl Engine {
             closing: OnceLock::new(),
             recorder: Mutex::default(),
             fingerprint,
-            adapters: Mutex::new(AdapterRegistry::new(adapter_loader, adapters)),
-            derived: Mutex::default(),
-            audio_adapter: audio_adapter_id,
-            media_tokens,
-            image_limits,
-            audio_limits,
-            media: MediaLibrary::default(),
+            adapters,
+            derived: DerivedValues::default(),
+            media,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -274,11 +252,6 @@ impl Engine {
         Err(Error::ForeignCache { expected: expected.to_owned(), found: found.to_owned() })
     }
 
-    /// Recorder of the requests, if recording.
-    pub(crate) fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
-        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns the value of type `T` that a layer above derives from the model, such as its compiled chat
     /// templates. The first call for each type creates it; all clones of the engine share it.
     ///
@@ -296,15 +269,7 @@ impl Engine {
     where
         T: Any + Send + Sync,
     {
-        let values = || self.shared.derived.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = values().get(&TypeId::of::<T>()).cloned();
-        if let Some(Ok(known)) = known.map(Arc::downcast) {
-            return Ok(known);
-        }
-        // Without a lock: two threads may create it, and the last one is kept.
-        let created = Arc::new(create()?);
-        values().insert(TypeId::of::<T>(), created.clone());
-        Ok(created)
+        self.shared.derived.get_or_create(create)
     }
 
     /// Returns the running and waiting requests, without waiting for the engine's step.
@@ -345,18 +310,6 @@ impl Engine {
         let registry = self.adapter_registry();
         request.low_ranks = request.adapter.map(|adapter| registry.get(adapter)).transpose()?;
         self.send(Command::Run(request))
-    }
-
-    /// Adapter for audio in the model's own folder
-    /// ([`LoadedModel::audio_adapter`](crate::LoadedModel::audio_adapter)). Sessions without another adapter
-    /// use it while they have audio clips; the first audio of a session requires its earlier tokens to run
-    /// again.
-    pub fn audio_adapter(&self) -> Option<AdapterId> {
-        self.shared.audio_adapter
-    }
-
-    pub(crate) fn adapter_registry(&self) -> MutexGuard<'_, AdapterRegistry> {
-        self.shared.adapters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn next_session_id(&self) -> SessionId {

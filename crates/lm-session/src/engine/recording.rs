@@ -1,6 +1,7 @@
 //! Records of the requests of an engine.
 
 use std::io::Write;
+use std::sync::{MutexGuard, PoisonError};
 
 use super::Engine;
 use crate::error::Result;
@@ -24,6 +25,11 @@ impl Engine {
         *self.recorder_slot() = None;
     }
 
+    fn recorder_slot(&self) -> MutexGuard<'_, Option<Recorder>> {
+        self.shared.recorder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Recorder of the requests, if recording.
     pub(crate) fn recorder(&self) -> Option<Recorder> {
         self.recorder_slot().clone()
     }

@@ -1,4 +1,5 @@
-//! Admission of requests: bounds on waiting ones, and an estimate of the time to the next admission.
+//! Admission control of waiting requests: bounds on their number and size, and the estimated time to the next
+//! admission.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

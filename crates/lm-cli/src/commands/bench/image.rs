@@ -34,7 +34,7 @@ impl ImageBench {
         Ok(engine.image(self.bytes.clone(), &ImageOptions::default())?)
     }
 
-    /// Milliseconds of preprocessing, tower and projector.
+    /// Milliseconds of preprocessing, encoder and projector.
     pub fn encode(&self) -> Result<f64> {
         let started = Instant::now();
         self.encoder.encode(&self.image, &ImageOptions::default())?;

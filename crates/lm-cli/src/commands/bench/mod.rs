@@ -222,7 +222,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Measures an image: its encoding, and a prompt with it. Limits are not shown: they depend on the tower.
+    /// Measures an image: its encoding, and a prompt with it. Limits are not shown: they depend on the
+    /// encoder.
     fn image(&self, image: &ImageBench) -> Result<()> {
         let media = image.media(&self.engine)?;
         if self.args.wants(Metric::Image) {

@@ -112,9 +112,12 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let tools = ChatTools::new(tools, servers)?;
     let media = media::read_all(&args.image, &args.audio)?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
+    let folder = model::folder_with(args.model.get(), args.run.load.mmproj.as_deref())?;
+    model::check_chat_template(&folder)?;
+    media::check_all(&folder, &media)?;
+    args.sampler.check(&folder.config()?)?;
     let engine = model::engine(args.model.get(), &args.run)?;
-    media::check_all(&engine, &media)?;
-    let mut session = args.sampler.chat_config(&engine)?;
+    let mut session = args.sampler.chat_config(&engine);
     // The settings of a chat can change: each turn has its own.
     let settings = Settings {
         sampler: session.sampler.clone(),
@@ -255,10 +258,25 @@ impl Chat {
         if message.trim().is_empty() {
             return Ok(None);
         }
-        let (message, files) = media::message(std::mem::take(&mut self.state.media), message);
+        let media = std::mem::take(&mut self.state.media);
+        let (message, files) = media::message(media.clone(), message);
         let index = self.state.turns.messages();
-        let ended = self.state.turns.run(message, &self.state.settings, &mut self.state.screen);
-        self.after(ended.map_err(|error| media::with_file(error, index, &files))?)
+        match self.state.turns.run(message, &self.state.settings, &mut self.state.screen) {
+            Ok(ended) => self.after(ended),
+            Err(error) => {
+                self.keep_others(media, media::refused(&error, index));
+                Err(media::with_file(error, index, &files))
+            }
+        }
+    }
+
+    /// Keeps the images and audio for the next message, except the one that the model cannot take: the turn
+    /// did not begin.
+    fn keep_others(&mut self, mut media: Vec<MediaFile>, refused: Option<usize>) {
+        if let Some(refused) = refused.filter(|refused| *refused < media.len()) {
+            media.remove(refused);
+            self.state.media = media;
+        }
     }
 
     /// Shows how a turn ended. Without a terminal an interrupt ends the program.
@@ -278,6 +296,9 @@ impl Chat {
                 .screen
                 .note("(interrupted before the answer began; the message is taken back, Up recalls it)")?,
             Ended::Answered { finished } => {
+                if self.state.turns.is_last_reply_empty() {
+                    self.state.screen.note("(empty reply)")?;
+                }
                 if let Some(note) = finished.last().and_then(|last| turn::cut_note(last, self.state.overflow))
                 {
                     self.state.screen.note(note)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use lm_conversation::{Conversation, SaveOptions, SavedConversation, SavedError, SavedTokens};
 
+use crate::counted::counted;
 use crate::size::format_bytes;
 
 /// Treatment of an existing file.
@@ -45,7 +46,7 @@ pub fn describe(outcome: SavedTokens) -> String {
     match outcome {
         SavedTokens::NotAsked => String::new(),
         SavedTokens::Saved { tokens, bytes } => {
-            format!(" with the KV cache of {tokens} tokens, {}", size(bytes))
+            format!(" with the KV cache of {}, {}", counted(tokens, "token"), size(bytes))
         }
         SavedTokens::TooLarge { bytes } => {
             format!("; its KV cache has {}, more than --save-cache", size(bytes))

@@ -11,6 +11,7 @@ use super::State;
 use super::saved::{self, Existing, Loaded};
 use super::settings::NAMES;
 use super::turn::Ended;
+use crate::counted::counted;
 use crate::lines::{Argument, Word, parse_path};
 use crate::media;
 use crate::screen::{json_line, one_line};
@@ -264,7 +265,7 @@ pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
         Err(error) => return Err(error.into()),
     };
     state.file = Some(path.to_owned());
-    state.screen.note(&format!("({count} messages loaded from {}{system})", path.display()))?;
+    state.screen.note(&format!("({} loaded from {}{system})", counted(count, "message"), path.display()))?;
     if let Some(error) = unused {
         state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
     }

@@ -7,6 +7,7 @@ use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
+use crate::counted::counted;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
 use crate::mcp::{Approver, AskedCall, ChatTools};
@@ -44,6 +45,16 @@ impl Turns {
     pub fn messages(&self) -> usize {
         let conversation = self.agent.conversation();
         conversation.preface().messages.len() + conversation.history().len()
+    }
+
+    /// Returns true if the last message is a reply without text.
+    pub fn is_last_reply_empty(&self) -> bool {
+        let history = self.agent.conversation().history();
+        history.last().is_some_and(|last| {
+            last.role == Role::Assistant
+                && last.tool_calls.is_empty()
+                && last.content.text().trim().is_empty()
+        })
     }
 
     /// Runs a turn to its answer. On an error the conversation has the calls that ran, or is unchanged if
@@ -255,10 +266,11 @@ pub fn stats(finished: &[Finished]) -> String {
     let continued = sum(|reply| reply.usage.continued_tokens);
     let mut parts = vec![format!(
         "{}, {} of them cached",
-        tokens(sum(|reply| reply.usage.prompt_tokens), "prompt"),
+        counted(sum(|reply| reply.usage.prompt_tokens), "prompt token"),
         sum(|reply| reply.usage.cached_tokens)
     )];
-    let mut output = tokens(sum(|reply| reply.usage.output_tokens).saturating_sub(continued), "output");
+    let mut output =
+        counted(sum(|reply| reply.usage.output_tokens).saturating_sub(continued), "output token");
     if continued > 0 {
         output += &format!(" after {continued} earlier ones");
     }
@@ -288,10 +300,6 @@ fn masked(finished: &[Finished]) -> Option<String> {
     let first = masked().next()?.first;
     let share = format!("{:.0} % of the first", 100.0 * first);
     (overruled > 0).then(|| format!("the grammar overruled {overruled} of {sampled} tokens, {share}"))
-}
-
-fn tokens(count: usize, kind: &str) -> String {
-    format!("{count} {kind} token{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
+use lm_processors::{Layout, json_grammar};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use lm_template::{Message, ToolSpec};
 use serde_json::{Value, json};
@@ -162,12 +163,17 @@ fn regex(pattern: &str) -> Result<String, String> {
 }
 
 /// Reads a schema: JSON text that begins with `{`, or the file of that path.
+///
+/// # Errors
+/// When it is not JSON, or not a schema that a grammar can be made of.
 fn read_schema(schema: &str) -> Result<Value> {
-    if schema.trim_start().starts_with('{') {
-        return serde_json::from_str(schema)
-            .map_err(|error| usage(format!("--schema: the text is not JSON: {error}")));
-    }
-    json_file::read(Path::new(schema)).with_context(|| format!("--schema {schema}"))
+    let schema: Value = match schema.trim_start().starts_with('{') {
+        true => serde_json::from_str(schema)
+            .map_err(|error| usage(format!("--schema: the text is not JSON: {error}")))?,
+        false => json_file::read(Path::new(schema)).with_context(|| format!("--schema {schema}"))?,
+    };
+    json_grammar(&schema, Layout::Exact).context("--schema")?;
+    Ok(schema)
 }
 
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
@@ -183,10 +189,15 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     model::stored(model).map(locate).transpose()?;
     let prompt = read_prompt(&prompt)?;
     let media = media::read_all(&args.image, &args.audio)?;
+    let folder = model::folder_with(model, args.run.load.mmproj.as_deref())?;
+    if !args.raw {
+        model::check_chat_template(&folder)?;
+    }
+    media::check_all(&folder, &media)?;
+    args.sampler.check(&folder.config()?)?;
     let engine = model::engine(model, &args.run)?;
-    media::check_all(&engine, &media)?;
     let mut session =
-        if args.raw { args.sampler.session_config(&engine) } else { args.sampler.chat_config(&engine) }?;
+        if args.raw { args.sampler.session_config(&engine) } else { args.sampler.chat_config(&engine) };
     session.sampler = session.sampler.seeded()?;
     let screen = Screen::new(CallsTo::Answer, args.chat.hide_thinking);
     let mut output = Output { json: args.json, screen, text: String::new() };
@@ -227,8 +238,10 @@ fn continue_ids(args: &Args, file: &Path, interrupt: &Interrupt) -> Result<()> {
         return Err(usage("with --ids the argument is the model: it is given twice"));
     }
     let prompts = prompt_ids::open(file)?;
-    let engine = model::exact_engine(positional.or(args.model.as_deref()), &args.run)?;
-    let session = args.sampler.session_config(&engine)?;
+    let model = positional.or(args.model.as_deref());
+    args.sampler.check(&model::folder_with(model, args.run.load.mmproj.as_deref())?.config()?)?;
+    let engine = model::exact_engine(model, &args.run)?;
+    let session = args.sampler.session_config(&engine);
     let cancel = CancelHandle::new();
     let _guard = interrupt.during(cancel.clone());
     ids::continue_all(&engine, &session, prompts, &cancel).with_context(|| file.display().to_string())

@@ -26,7 +26,7 @@ Memory is weights, a full cache for one conversation of that many tokens, and wh
 pub struct Args {
     #[command(flatten)]
     model: ModelPath,
-    /// GGUF file with the vision tower of a GGUF model [default: the only mmproj*.gguf beside the model]
+    /// GGUF file with the vision encoder of a GGUF model [default: the only mmproj*.gguf beside the model]
     #[arg(long, value_name = "FILE")]
     mmproj: Option<PathBuf>,
     /// Print one JSON object, with every tensor

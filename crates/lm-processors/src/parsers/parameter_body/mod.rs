@@ -160,7 +160,7 @@ impl ParameterBody {
     fn key(&mut self, text: &str, quote: Option<char>, calls: &mut CallSink<'_>) -> Result<Next, Fault> {
         let (form, open) = (self.form, self.form.syntax.key.open);
         let may_be_repeated = quote.is_none() && form.tolerance.accepts(Departure::ParameterMarkers);
-        if may_be_repeated && prefix(&text[self.at..], open) == Prefix::Found {
+        while may_be_repeated && prefix(&text[self.at..], open) == Prefix::Found {
             self.at += open.len();
         }
         let found = key::find(&text[self.at..], quote, form, self.call.declared_keys())?;

@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use lm_session::{CancelHandle, Session};
 use lm_template::Message;
 
-use crate::opening::{Change, OpenReply};
 use crate::overflow::DroppedHistory;
+use crate::turn_prompt::{CutReply, HistoryChange};
 
 /// History and session of a conversation. Clones share them; `turn` is the number of the turn that holds the
 /// clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     state: Arc<Mutex<State>>,
     /// Number of the running turn, 0 without one: an ended turn takes no lock.
     live: Arc<AtomicU64>,
@@ -26,14 +26,14 @@ pub(crate) struct State {
     /// Number of leading history messages omitted from prompts.
     pub(crate) dropped: usize,
     /// The last reply, if it was cut off.
-    pub(crate) open: Option<OpenReply>,
+    pub(crate) open: Option<CutReply>,
     /// Number of the newest turn, and its handle while it runs.
     turn: u64,
     running: Option<CancelHandle>,
     live: Arc<AtomicU64>,
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn new(session: Session) -> Self {
         let live = Arc::new(AtomicU64::new(0));
         let state = State {
@@ -102,7 +102,7 @@ impl State {
 
     /// Changes the history by the running turn, adds its reply, and ends the turn. `open`: the reply, if it
     /// was cut off.
-    pub(crate) fn complete(&mut self, change: Change, reply: Message, open: Option<OpenReply>) {
+    pub(crate) fn complete(&mut self, change: HistoryChange, reply: Message, open: Option<CutReply>) {
         if change.continues.is_some() {
             self.history.pop();
         }

@@ -9,7 +9,7 @@ use crate::overflow::{DroppedHistory, DroppedTurns};
 
 /// Prompt of a turn, and the change of the history when it is complete.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Opening {
+pub(crate) struct TurnPrompt {
     /// The prompt, with the start of the reply, if any.
     pub(crate) ids: Vec<TokenId>,
     /// Media of the prompt.
@@ -19,18 +19,18 @@ pub(crate) struct Opening {
     /// The template's own text before the reply.
     pub(crate) tail: String,
     pub(crate) polyfills: Vec<Polyfill>,
-    pub(crate) change: Change,
+    pub(crate) change: HistoryChange,
     /// Turns dropped from this prompt that were in the previous one.
     pub(crate) dropped: Option<DroppedTurns>,
     /// Text and reasoning of the reply before `written`.
     pub(crate) before: (String, String),
     /// Prompt of the running turn alone, if the reply may continue in a sliding window.
-    pub(crate) sinks: Option<Sinks>,
+    pub(crate) sinks: Option<SinkPrompt>,
 }
 
 /// Prompt without earlier turns, which stays when the reply exceeds the context.
 #[derive(Debug, Clone)]
-pub(crate) struct Sinks {
+pub(crate) struct SinkPrompt {
     pub(crate) ids: Vec<TokenId>,
     /// Number of history messages that it omits.
     pub(crate) dropped: usize,
@@ -38,9 +38,9 @@ pub(crate) struct Sinks {
     pub(crate) turns: usize,
 }
 
-/// Change of the history by a complete turn, besides the reply.
+/// HistoryChange of the history by a complete turn, besides the reply.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Change {
+pub(crate) struct HistoryChange {
     /// Messages sent.
     pub(crate) messages: Vec<Message>,
     /// The last message of the history, if the reply takes its place.
@@ -50,9 +50,9 @@ pub(crate) struct Change {
     pub(crate) place: DroppedHistory,
 }
 
-/// A reply that was cut off, as tokens.
+/// Tokens of a reply that was cut off: its prompt, and what it continues.
 #[derive(Debug, Clone)]
-pub(crate) struct OpenReply {
+pub(crate) struct CutReply {
     pub(crate) ids: Vec<TokenId>,
     pub(crate) media: Vec<Arc<Media>>,
     pub(crate) written: usize,

@@ -13,7 +13,7 @@ use crate::thinking::ThinkingConfig;
 
 /// Settings of a conversation, or those of one turn; see [`ConversationConfig`](crate::ConversationConfig).
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
+pub(crate) struct TurnSettings {
     pub(crate) on_malformed: OnMalformed,
     pub(crate) content_tokens: ContentTokens,
     pub(crate) constrain_calls: ConstrainCalls,
@@ -26,7 +26,7 @@ pub(crate) struct Settings {
     pub(crate) media: MediaSettings,
 }
 
-impl Settings {
+impl TurnSettings {
     /// Settings of a turn with these options.
     pub(crate) fn of_turn(&self, options: &TurnOptions) -> Self {
         Self {
