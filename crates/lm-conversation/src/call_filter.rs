@@ -7,7 +7,8 @@ use lm_template::ToolCall;
 
 use crate::config::CutCalls;
 
-/// A tool call that the token limit cut off: the part that the model wrote. It is not valid, and must not run.
+/// A tool call that the token limit cut off: the part that the model wrote. It is not valid, and must not
+/// run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutCall {
     /// The tool, if the model has named it.

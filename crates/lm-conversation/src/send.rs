@@ -285,8 +285,8 @@ impl Conversation {
     }
 
     /// Returns true if the caller has named the channels, or the template mentions a marker of the reasoning
-    /// channel: it opens the channel, or writes or cuts the reasoning of earlier turns. A dialect is shared by
-    /// models that reason and models that do not.
+    /// channel: it opens the channel, or writes or cuts the reasoning of earlier turns. A dialect is shared
+    /// by models that reason and models that do not.
     fn template_has_reasoning(&self) -> bool {
         let source = self.template.template().source();
         let mentions = |marker: &str| !marker.trim().is_empty() && source.contains(marker.trim());

@@ -1,5 +1,5 @@
-//! Trained models, named by the folder `LM_REAL_MODELS`: what a constraint must not do to a model, with cases of
-//! the shared `bfcl`.
+//! Trained models, named by the folder `LM_REAL_MODELS`: what a constraint must not do to a model, with cases
+//! of the shared `bfcl`.
 
 use std::path::PathBuf;
 

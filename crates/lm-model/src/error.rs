@@ -45,8 +45,8 @@ pub enum Error {
         /// The value that would be read back.
         read: String,
     },
-    /// A property of a GGUF file's tokenizer that a `tokenizer.json` cannot represent: it would be read back as
-    /// another value.
+    /// A property of a GGUF file's tokenizer that a `tokenizer.json` cannot represent: it would be read back
+    /// as another value.
     #[error("{what} is {value}; a tokenizer.json cannot say so and would be read as {read}")]
     NoTokenizerJson {
         /// The property.

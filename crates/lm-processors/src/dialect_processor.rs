@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use lm_template::{Content, Message, ToolSpec, Value};
 
 use crate::channel::Channel;
-use crate::dialect::{Dialect, MessageSyntax, Tags};
+use crate::dialect::{Dialect, MessageSyntax, Tags, UnmarkedCalls};
 use crate::error::Result;
 use crate::grammar::{ReplyGrammar, reply_grammar};
 use crate::grammar_request::GrammarRequest;
 use crate::json_text::json_text;
 use crate::marker_guard::GuardedParser;
-use crate::parser::{OutputParser, ParserOptions, ReadCalls, UnmarkedCalls};
+use crate::parser::{OutputParser, ParserOptions, ReadCalls};
 use crate::parsers::{MessageParser, ReplyParser, StrippedParser, UnmarkedCallParser, open_channel};
 use crate::preformatted::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
@@ -117,8 +117,8 @@ impl ModelDataProcessor for DialectProcessor {
 }
 
 impl DialectProcessor {
-    /// Returns true if a reply that is nothing but a call is one. Under the grammar of a required call or of an
-    /// answer's format there is none without markers.
+    /// Returns true if a reply that is nothing but a call is one. Under the grammar of a required call or of
+    /// an answer's format there is none without markers.
     fn reads_unmarked(&self, options: &ParserOptions) -> bool {
         let may_call = match &options.form {
             Some(form) => !form.tools.is_empty() && form.formatted.is_none(),

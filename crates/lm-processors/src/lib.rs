@@ -29,7 +29,7 @@ pub use channel::Channel;
 pub use dialect::{
     AnswerSyntax, BraceCall, CallBody, CallSyntax, ChannelSyntax, Count, Dialect, JsonCall, JsonKey,
     JsonObject, NamedCall, NamedId, ParameterCall, Place, PythonCall, PythonList, Tags, TypeAttribute,
-    Undeclared, ValueText,
+    Undeclared, UnmarkedCalls, ValueText,
 };
 pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};
@@ -38,9 +38,7 @@ pub use grammar::{Grammar, ReplyGrammar, json_grammar};
 pub use grammar_request::{Calls, GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice};
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};
 pub use message_builder::MessageBuilder;
-pub use parser::{
-    OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery, UnmarkedCalls,
-};
+pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
 pub use processor::ModelDataProcessor;
 pub use reply_form::ReplyForm;
 pub use schema::{SchemaError, SchemaFault, SchemaValidator, UnenforcedKeyword, validator};

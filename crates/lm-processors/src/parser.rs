@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lm_template::ToolSpec;
 
 use crate::channel::Channel;
-use crate::dialect::Undeclared;
+use crate::dialect::{Undeclared, UnmarkedCalls};
 use crate::event::ProcessorEvent;
 use crate::reply_form::ReplyForm;
 use crate::tokens::MarkerTokens;
@@ -42,19 +42,6 @@ pub enum ReasoningText {
     Split,
     /// The answer with its markers, including the one that opened a channel in the prompt.
     Inline,
-}
-
-/// Reading of a reply that is nothing but one call, without the family's markers: a JSON object
-/// `{"name": …, "arguments": {…}}`, alone, in a code block, or in other tags.
-///
-/// Models that were trained on several syntaxes write such calls where their template asks for markers. A
-/// question that no tool fits may be answered so as well.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UnmarkedCalls {
-    /// It is a call if it has these two keys only, names a declared tool, and its arguments fit.
-    Read,
-    /// It is text.
-    Text,
 }
 
 /// Recovery from defects of a reply.

@@ -9,8 +9,8 @@ use crate::limits::Limits;
 use crate::request::ChatRequest;
 use crate::sampling::SamplingFields;
 
-/// Sets the options of a request. Those of a model's memory and threads (`num_ctx`, `num_gpu`, …) are ignored:
-/// the server has its own.
+/// Sets the options of a request. Those of a model's memory and threads (`num_ctx`, `num_gpu`, …) are
+/// ignored: the server has its own.
 pub(super) fn set(request: &mut ChatRequest, options: Map<String, Value>, limits: &Limits) -> Result<()> {
     let at = |error: ApiError| {
         let param = error.param.clone().unwrap_or_default();

@@ -72,8 +72,8 @@ pub struct CallArgs {
     /// Do not constrain tool calls to the tools' schemas while they are generated
     #[arg(long)]
     unconstrained: bool,
-    /// A reply that is nothing but a JSON call, without the markers that the model's template declares: a call,
-    /// or text [default: a call for models of the Hermes syntax]
+    /// A reply that is nothing but a JSON call, without the markers that the model's template declares: a
+    /// call, or text [default: a call for models of the Hermes syntax]
     #[arg(long, value_enum, value_name = "AS")]
     unmarked_calls: Option<UnmarkedArg>,
 }

@@ -32,8 +32,8 @@ pub struct TextArgs {
     /// Window length in tokens [default: 512, or the model's context if that is shorter]
     #[arg(long, value_name = "TOKENS", value_parser = numbers::count, allow_negative_numbers = true)]
     pub context: Option<NonZeroUsize>,
-    /// Text prepended to every window [default: the tokens that the model's tokenizer puts before a text, such
-    /// as BOS]
+    /// Text prepended to every window [default: the tokens that the model's tokenizer puts before a text,
+    /// such as BOS]
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
 }

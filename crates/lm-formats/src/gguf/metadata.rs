@@ -112,8 +112,8 @@ impl GgufMetadata {
         })
     }
 
-    /// Special token id under `tokenizer.ggml.NAME_token_id`, which may exceed the vocabulary. `None` also for
-    /// -1, by which programs write that there is none.
+    /// Special token id under `tokenizer.ggml.NAME_token_id`, which may exceed the vocabulary. `None` also
+    /// for -1, by which programs write that there is none.
     ///
     /// # Errors
     /// When the value is no integer of at least 0.

@@ -14,8 +14,8 @@ pub struct GenerationConfig {
     /// neither has them.
     #[serde(skip)]
     pub eos_token_ids: Vec<TokenId>,
-    /// True to sample, false for greedy decoding: the default of a `generation_config.json`. `None` for a model
-    /// without one, such as a GGUF file without sampling keys.
+    /// True to sample, false for greedy decoding: the default of a `generation_config.json`. `None` for a
+    /// model without one, such as a GGUF file without sampling keys.
     pub do_sample: Option<bool>,
     /// Softmax temperature.
     pub temperature: Option<f32>,

@@ -11,6 +11,7 @@ mod channel;
 mod json;
 mod markers;
 mod parameters;
+mod unmarked;
 
 pub use answer::AnswerSyntax;
 pub(crate) use answer::{BeforeCalls, MessageKind, MessageSyntax};
@@ -21,8 +22,7 @@ pub use channel::{ChannelSyntax, Place};
 pub use json::{Count, JsonCall, JsonKey, JsonObject};
 pub(crate) use parameters::{Accepted, Untyped};
 pub use parameters::{ParameterCall, TypeAttribute, ValueText};
-
-use crate::parser::UnmarkedCalls;
+pub use unmarked::UnmarkedCalls;
 
 /// Text syntax of one family.
 #[derive(Debug)]

@@ -3,10 +3,9 @@
 use super::Family;
 use crate::dialect::{
     AnswerSyntax, CallBody, CallSyntax, CallsInside, ChannelSyntax, Dialect, JsonCall, JsonKey, JsonObject,
-    Tags,
+    Tags, UnmarkedCalls,
 };
 use crate::dialect_processor::DialectProcessor;
-use crate::parser::UnmarkedCalls;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<|START_ACTION|>"]],

@@ -4,9 +4,10 @@
 use super::Family;
 use super::qwen3_coder_xml;
 use super::think_tags::THINK;
-use crate::dialect::{AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags};
+use crate::dialect::{
+    AnswerSyntax, BeforeCalls, CallBody, CallSyntax, Dialect, JsonCall, Tags, UnmarkedCalls,
+};
 use crate::dialect_processor::DialectProcessor;
-use crate::parser::UnmarkedCalls;
 
 pub(super) const FAMILY: Family = Family {
     markers: &[&["<tool_call>", "<function-name>"]],

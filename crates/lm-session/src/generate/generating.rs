@@ -247,9 +247,9 @@ impl Generating {
 /// Samples a token that the guide allows, and returns true with it if it ends a complete text in place of an
 /// excluded one.
 ///
-/// Where a text is complete, a further part (another call, more digits) is sampled from the whole distribution:
-/// if the model prefers a token that the mask excludes, the text ends there. Under the mask alone, the further
-/// part would be all that is left, and would be taken again and again.
+/// Where a text is complete, a further part (another call, more digits) is sampled from the whole
+/// distribution: if the model prefers a token that the mask excludes, the text ends there. Under the mask
+/// alone, the further part would be all that is left, and would be taken again and again.
 fn sample(
     sampler: &mut Sampler,
     guide: &mut Guide,

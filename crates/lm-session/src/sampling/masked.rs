@@ -12,8 +12,8 @@ use crate::constraint::TokenMask;
 pub struct Masked {
     /// Number of sampled tokens. Forced ones have no distribution.
     pub sampled: usize,
-    /// Probability of the tokens that the mask excluded, at the first sampled token. A high one means that the
-    /// constraint asks for another form than the model's own.
+    /// Probability of the tokens that the mask excluded, at the first sampled token. A high one means that
+    /// the constraint asks for another form than the model's own.
     pub first: f32,
     /// Number of tokens at which the mask excluded the most probable token.
     pub overruled: usize,

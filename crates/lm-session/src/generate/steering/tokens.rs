@@ -62,8 +62,8 @@ impl ClosingTokens {
         Self { closing, joining, added, text, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// Returns true if a mask is of free text, which lacks only some markers: it excludes less than 1/256 of the
-    /// tokens of whole characters, or a few of a small vocabulary.
+    /// Returns true if a mask is of free text, which lacks only some markers: it excludes less than 1/256 of
+    /// the tokens of whole characters, or a few of a small vocabulary.
     pub fn is_free_text(&self, mask: &TokenMask) -> bool {
         let words = self.text.words().iter().zip(mask.words());
         let excluded: usize = words.map(|(text, mask)| (text & !mask).count_ones() as usize).sum();
