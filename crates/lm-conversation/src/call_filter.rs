@@ -136,7 +136,9 @@ mod tests {
     fn identical_repeat_is_dropped_from_its_start() {
         let mut filter = CallFilter::default();
         let first = events(0, "read", "Paris");
-        first.iter().for_each(|event| assert_eq!(filter.push(event.clone(), false), [event.clone()]));
+        first
+            .iter()
+            .for_each(|event| assert_eq!(filter.push(event.clone(), false), std::slice::from_ref(event)));
         for event in events(1, "read", "Paris") {
             assert!(!filter.is_repeated());
             assert_eq!(filter.push(event, false), []);
