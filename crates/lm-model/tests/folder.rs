@@ -152,7 +152,8 @@ fn first_file_with_end_ids_is_used() {
     fs::write(dir.path().join("generation_config.json"), r#"{"eos_token_id": 7, "top_p": 0.5}"#).unwrap();
     assert_eq!(end_ids(), [7]);
     let config = ModelFolder::open(dir.path()).unwrap().generation_config().unwrap();
-    assert_eq!((config.top_p, config.top_k, config.do_sample), (Some(0.5), None, Some(false)));
+    assert_eq!((config.top_p, config.top_k, config.do_sample), (Some(0.5), None, None));
+    assert!(config.is_recommended, "greedy, as in transformers");
 
     let mut model = TinyModel::llama();
     model.config.as_object_mut().unwrap().remove("eos_token_id");

@@ -3,6 +3,7 @@
 use lm_formats::{ModelFiles, Result, file_names, parse_optional};
 use lm_tokenizer::TokenId;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::TokenIds;
 
@@ -14,8 +15,11 @@ pub struct GenerationConfig {
     /// neither has them.
     #[serde(skip)]
     pub eos_token_ids: Vec<TokenId>,
-    /// True to sample, false for greedy decoding: the default of a `generation_config.json`. `None` for a
-    /// model without one, such as a GGUF file without sampling keys.
+    /// True if the model recommends sampling or greedy decoding; false for one without a
+    /// `generation_config.json`, such as a GGUF file without sampling keys.
+    #[serde(skip)]
+    pub is_recommended: bool,
+    /// True to sample, false or `None` for greedy decoding.
     pub do_sample: Option<bool>,
     /// Softmax temperature.
     pub temperature: Option<f32>,
@@ -45,12 +49,11 @@ impl GenerationConfig {
             Some(ids) => Some(ids),
             None => end_ids(file_names::CONFIG)?,
         };
-        let file: Option<Self> = parse_optional(files, file_names::GENERATION_CONFIG)?;
-        // A GGUF file has no `config.json`, and its generation config is made of its sampling keys.
-        let greedy = file.is_some() && files.read(file_names::CONFIG)?.is_some();
-        let config = file.unwrap_or_default();
-        let do_sample = config.do_sample.or(greedy.then_some(false));
-        let config = Self { do_sample, ..config };
-        Ok(Self { eos_token_ids: eos_token_id.map(Vec::from).unwrap_or_default(), ..config })
+        let file: Option<Map<String, Value>> = parse_optional(files, file_names::GENERATION_CONFIG)?;
+        // An absent key is transformers' default, greedy decoding; null stands for no recommendation.
+        let greedy = file.as_ref().is_some_and(|file| !file.contains_key("do_sample"));
+        let config: Self = parse_optional(files, file_names::GENERATION_CONFIG)?.unwrap_or_default();
+        let is_recommended = config.do_sample.is_some() || greedy;
+        Ok(Self { eos_token_ids: eos_token_id.map(Vec::from).unwrap_or_default(), is_recommended, ..config })
     }
 }

@@ -61,10 +61,11 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     if let Some(top_k) = metadata.size("general.sampling.top_k")? {
         config.insert("top_k".to_owned(), top_k.into());
     }
-    // Files have no key for it: a file with sampling parameters is one to sample from.
-    if SAMPLING_KEYS.iter().map(|(_, to)| *to).chain(["top_k"]).any(|key| config.contains_key(key)) {
-        config.insert("do_sample".to_owned(), true.into());
-    }
+    // Files have no key for it: a file with sampling parameters is one to sample from, one without recommends
+    // nothing.
+    let samples =
+        SAMPLING_KEYS.iter().map(|(_, to)| *to).chain(["top_k"]).any(|key| config.contains_key(key));
+    config.insert("do_sample".to_owned(), if samples { true.into() } else { Value::Null });
     Ok(config.into())
 }
 

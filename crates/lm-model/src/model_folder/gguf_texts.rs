@@ -47,7 +47,7 @@ impl ModelFolder {
             let _ = write!(card, "---\nlicense: {licence}\n---\n");
         }
         if let Some(name) = &name {
-            let _ = write!(card, "# {name}\n");
+            let _ = writeln!(card, "# {name}");
         }
         Ok(Some(card).filter(|card| !card.is_empty()))
     }

@@ -151,9 +151,9 @@ impl SamplerParams {
     /// temperature 0.8, top-p 0.95 and min-p 0.05. Small models repeat themselves when they decode greedily.
     pub fn for_chat(config: &GenerationConfig) -> Self {
         let given = Self::from_generation_config(config);
-        match config.do_sample {
-            Some(_) => given,
-            None => Self { temperature: 0.8, top_k: 0, top_p: 0.95, min_p: 0.05, ..given },
+        match config.is_recommended {
+            true => given,
+            false => Self { temperature: 0.8, top_k: 0, top_p: 0.95, min_p: 0.05, ..given },
         }
     }
 
@@ -287,8 +287,9 @@ mod tests {
 
     #[test]
     fn chat_without_a_generation_config_samples() {
-        let chat = |do_sample, temperature| {
-            let config = GenerationConfig { do_sample, temperature, ..Default::default() };
+        let chat = |do_sample: Option<bool>, temperature| {
+            let is_recommended = do_sample.is_some();
+            let config = GenerationConfig { is_recommended, do_sample, temperature, ..Default::default() };
             let SamplerParams { temperature, top_p, min_p, top_k, .. } = SamplerParams::for_chat(&config);
             (temperature, top_p, min_p, top_k)
         };

@@ -264,7 +264,7 @@ impl Summary {
         )?;
         let sampling = match (self.generation.do_sample, self.generation.temperature) {
             (Some(true), temperature) => format!("sampled, temperature {}", temperature.unwrap_or(1.0)),
-            (None, _) if self.template.is_some() => {
+            _ if !self.generation.is_recommended && self.template.is_some() => {
                 let SamplerParams { temperature, top_p, min_p, .. } =
                     SamplerParams::for_chat(&self.generation);
                 format!(
