@@ -85,8 +85,10 @@ impl CallFilter {
         let arguments = self.open.take().unwrap_or_default().arguments;
         if self.complete.iter().any(|(known, _)| same(known)) {
             self.repeated = true;
+            // A repeat in another spelling was passed on while it was written, and so is its end.
+            let is_announced = self.held.is_empty();
             self.held.clear();
-            return Vec::new();
+            return if is_announced { vec![event] } else { Vec::new() };
         }
         self.complete.push((call, arguments));
         let mut events = mem::take(&mut self.held);
@@ -145,6 +147,17 @@ mod tests {
         }
         assert!(filter.is_repeated());
         assert_eq!(filter.push(events(2, "list", "Rome").remove(0), false), []);
+    }
+
+    #[test]
+    fn repeat_in_another_spelling_ends_as_it_began() {
+        let mut filter = CallFilter::default();
+        events(0, "read", "Paris").into_iter().for_each(|event| drop(filter.push(event, false)));
+        let mut again = events(1, "read", "Paris");
+        again[1] = ProcessorEvent::ToolCallArguments { index: 1, fragment: r#"{ "city": "#.to_owned() };
+        let passed: Vec<_> = again.iter().flat_map(|event| filter.push(event.clone(), false)).collect();
+        assert_eq!(passed, again);
+        assert!(filter.is_repeated());
     }
 
     #[test]

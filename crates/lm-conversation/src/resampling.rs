@@ -130,7 +130,8 @@ impl Resampling {
         Ok(mem::take(&mut self.held))
     }
 
-    /// Takes the last events and the complete message; returns the held events.
+    /// Takes the last events and the complete message; returns the held events. A reply that ends in a call
+    /// that was cut off has no answer.
     ///
     /// # Errors
     /// [`Error::InvalidCall`], [`Error::InvalidAnswer`].
@@ -138,9 +139,10 @@ impl Resampling {
         &mut self,
         events: Vec<ConversationEvent>,
         message: &Message,
+        has_cut_call: bool,
     ) -> Result<Vec<ConversationEvent>> {
         self.hold(events)?;
-        if message.tool_calls.is_empty() {
+        if message.tool_calls.is_empty() && !has_cut_call {
             self.checks.answer(&message.content.text())?;
         }
         Ok(mem::take(&mut self.held))

@@ -92,6 +92,8 @@ impl Progress {
                 self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
                 Ok(None)
             }
+            // The reply has ended before a repeated call.
+            SessionEvent::Token { .. } if self.setup.reader.is_repeated() => Ok(None),
             SessionEvent::Token { id, text, added, logprobs, steered } => {
                 let tokenizer = &self.setup.tokenizer;
                 let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
@@ -175,6 +177,10 @@ impl Progress {
 
     /// Ends the reply, or returns another attempt at it.
     fn finish(&mut self, mut finish: Finished) -> Result<Option<Generation>> {
+        if self.setup.reader.is_repeated() {
+            // The reply ended before the repeat, whatever the engine did until `read` cancelled it.
+            (finish.reason, finish.steered) = (FinishReason::EndToken, None);
+        }
         if let Some(generation) = self.shift(&finish)? {
             return Ok(Some(generation));
         }
@@ -185,10 +191,6 @@ impl Progress {
             }
         }
         match finish.reason {
-            // Cancelled by `read`.
-            FinishReason::Cancelled if self.setup.reader.is_repeated() => {
-                finish.reason = FinishReason::EndToken;
-            }
             FinishReason::Cancelled => return self.end_early(finish, Error::Cancelled),
             FinishReason::DeadlineExceeded => return self.end_early(finish, Error::DeadlineExceeded),
             _ => {}
@@ -199,7 +201,8 @@ impl Progress {
         if let Some(resampling) = &mut self.setup.resampling {
             resampled = resampling.rejected();
             resampling.correct(&mut finish);
-            events = match resampling.finish(events, &message) {
+            let has_cut_call = self.setup.reader.cut_call().is_some();
+            events = match resampling.finish(events, &message, has_cut_call) {
                 Ok(events) => events,
                 Err(invalid) => return self.resample(invalid).map(Some),
             };

@@ -166,6 +166,9 @@ fn complete_text_ends_where_the_model_prefers_an_excluded_token() {
     // Free text, which lacks only an `x`, goes on.
     let (free, reason, _) = text("[^x]*", prefers_x());
     assert_eq!((free, reason), ("a".repeat(12), FinishReason::MaxOutputTokens));
+    // Nor does a text end where the mask allows a large part of the vocabulary.
+    let lower = text("[a-z ,]*", bias(&[("X", 200.0), ("a", 100.0)]));
+    assert_eq!((lower.0, lower.2), ("a".repeat(12), 0));
     // The first token has no text before it.
     assert_eq!(text("(a{2})?", prefers_x()).0, "aa");
 }

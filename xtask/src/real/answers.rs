@@ -91,7 +91,7 @@ fn row(model: &Model, name: &'static str, format: Format, service: &Service, lim
 
 /// A text that the regular expression of [`request`] allows.
 fn is_short(text: &str) -> bool {
-    (1..=20).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ')
+    (1..=60).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ')
 }
 
 fn request(question: &str, right: &str, others: &[&str; 3], format: Format) -> Value {
@@ -103,7 +103,7 @@ fn request(question: &str, right: &str, others: &[&str; 3], format: Format) -> V
     match format {
         Format::Free => {}
         Format::Choice => request["structured_outputs"] = json!({"choice": choices}),
-        Format::Regex => request["structured_outputs"] = json!({"regex": "[A-Za-z0-9 ]{1,20}"}),
+        Format::Regex => request["structured_outputs"] = json!({"regex": "[A-Za-z0-9 ]{1,60}"}),
         Format::Json => {
             let schema = json!({
                 "type": "object",

@@ -80,7 +80,9 @@ impl ResponsesWriter {
         let status = if reply.finish.is_cut_off() { "incomplete" } else { "completed" };
         let object = self.response(status, output.clone(), usage(reply));
         if let Some((store, mut items)) = self.store.take() {
-            items.extend(output);
+            // A call that was cut off has no result that a later request could bring.
+            let is_cut = |item: &Value| item["type"] == "function_call" && item["status"] == "incomplete";
+            items.extend(output.into_iter().filter(|item| !is_cut(item)));
             store.insert(&self.id, object.clone(), items);
         }
         object

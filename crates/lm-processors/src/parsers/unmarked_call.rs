@@ -13,6 +13,10 @@ use crate::schema::validator;
 
 /// Maximum length of a reply that is held back; longer text is the answer.
 const MAX_BYTES: usize = 1 << 20;
+/// Maximum length of the white space around the object and its first key.
+const MAX_LAYOUT_BYTES: usize = 256;
+/// Length of an object's beginning that has its first key and a name.
+const MAX_HEAD_BYTES: usize = 2 << 10;
 /// Tags that models write around a call in place of their dialect's.
 const TAGS: &[(&str, &str)] = &[
     ("<tools>", "</tools>"),
@@ -196,7 +200,7 @@ impl Object {
         }
         let Some(end) = self.end else { return true };
         let rest = text[end..].trim();
-        self.close.starts_with(rest)
+        self.close.starts_with(rest) && text.len() - end <= rest.len() + MAX_LAYOUT_BYTES
     }
 }
 
@@ -204,6 +208,9 @@ impl Object {
 fn head(text: &str) -> Head {
     let rest = text.trim_start();
     let before = text.len() - rest.len();
+    if before > MAX_LAYOUT_BYTES {
+        return Head::Text;
+    }
     let (len, close) = match TAGS.iter().find(|(open, _)| rest.starts_with(open)) {
         Some((open, close)) => (open.len(), *close),
         None if TAGS.iter().any(|(open, _)| open.starts_with(rest)) => return Head::Open,
@@ -214,6 +221,9 @@ fn head(text: &str) -> Head {
         },
     };
     let body = rest[len..].trim_start();
+    if rest.len() - len - body.len() > MAX_LAYOUT_BYTES {
+        return Head::Text;
+    }
     match body.bytes().next() {
         None => Head::Open,
         Some(b'{') => Head::Object(before + rest.len() - body.len(), close),
@@ -224,14 +234,20 @@ fn head(text: &str) -> Head {
 /// Returns true if an object starts with a key of a call, and names a declared tool where it starts with the
 /// name.
 fn starts_as_call(object: &str, tools: &[ToolSpec]) -> bool {
-    let first = object[1..].trim_start();
+    let head = &object[1..object.floor_char_boundary(MAX_HEAD_BYTES)];
+    let first = head.trim_start();
+    if head.len() - first.len() > MAX_LAYOUT_BYTES {
+        return false;
+    }
     let mut keys = ["name"].into_iter().chain(ARGUMENTS).map(|key| format!("\"{key}\""));
     if !keys.any(|key| first.starts_with(key.as_str()) || key.starts_with(first)) {
         return false;
     }
     let Some(value) = first.strip_prefix("\"name\"") else { return true };
     let value = value.trim_start().strip_prefix(':').map_or(value.trim_start(), str::trim_start);
-    let Some(name) = value.strip_prefix('"') else { return value.is_empty() };
+    let Some(name) = value.strip_prefix('"') else {
+        return value.is_empty() && object.len() < MAX_HEAD_BYTES;
+    };
     match name.split_once('"') {
         Some((name, _)) => tools.iter().map(ToolSpec::name).any(|tool| tool == name),
         None => tools.iter().map(ToolSpec::name).any(|tool| tool.starts_with(name)),
@@ -318,6 +334,10 @@ mod tests {
             "```rust\nfn main() {}\n```".to_owned(),
             "{".to_owned(),
             "```".to_owned(),
+            format!("{}{CALL}", " ".repeat(300)),
+            format!("{{{}{}", " ".repeat(300), &CALL[1..]),
+            format!("{CALL}{}", "\n".repeat(300)),
+            format!("{{\"name\"{}:", " ".repeat(3_000)),
         ];
         for reply in others {
             assert_eq!(read(&reply, &options()), (reply.clone(), vec![]));

@@ -261,6 +261,10 @@ fn sample(
         if guide.mask()?.allows(preferred) {
             return Ok((preferred, false));
         }
+        if guide.allows_start_of(preferred)? {
+            // The same text in shorter tokens: a line break of two, a digit with a full stop.
+            return Ok((sampler.sample(row, Some(guide.mask()?), history)?, false));
+        }
         // A filter may exclude the end tokens.
         if let Ok(end) = sampler.sample(row, Some(&ends), history) {
             return Ok((end, true));

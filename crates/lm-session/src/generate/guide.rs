@@ -163,6 +163,17 @@ impl Guide {
         Ok((!ends.is_empty()).then_some(ends))
     }
 
+    /// Returns true if the mask allows a token whose bytes begin the text of `id`.
+    pub fn allows_start_of(&mut self, id: TokenId) -> Result<bool> {
+        let tokenizer = self.vocabulary.tokenizer.clone();
+        let text = tokenizer.token_bytes(id);
+        let begins = |id: TokenId| {
+            let bytes = tokenizer.token_bytes(id);
+            !bytes.is_empty() && text.starts_with(bytes)
+        };
+        Ok(self.mask()?.ids().any(begins))
+    }
+
     /// Error for a row of logits whose finite logits are all masked, so that no token can be sampled; `None`
     /// if the failure has another cause.
     pub fn refusal(&self, row: &[f32], generated: &[TokenId]) -> Option<Error> {

@@ -159,12 +159,10 @@ impl Constraint for ChannelBudget {
     }
 
     fn ending(&mut self) -> Result<Ending> {
-        let has_to_close = self.closing().is_some();
-        match &mut self.inner {
-            Some(inner) => inner.ending(),
-            None if has_to_close => Ok(Ending::Forbidden),
-            None => Ok(Ending::Allowed),
+        if self.next_closing()?.is_some() {
+            return Ok(Ending::Forbidden);
         }
+        self.inner.as_mut().map_or(Ok(Ending::Allowed), |inner| inner.ending())
     }
 
     fn fork(&self) -> Box<dyn Constraint> {

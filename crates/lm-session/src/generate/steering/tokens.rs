@@ -12,9 +12,8 @@ use lm_tokenizer::TokenId;
 pub(super) const CLOSING: &[u8] = b"\"')]}>";
 /// Punctuation between their parts.
 const JOINING: &[u8] = b"\"'()[]{}<>:,=";
-/// Tokens that free text lacks: one of this many, or this number of a small vocabulary.
-const SHARE_OF_MARKERS: usize = 256;
-const FEW_MARKERS: usize = 8;
+/// A mask that allows more than one of this many tokens is of free text.
+const FREE_TEXT: usize = 8;
 /// Maximum length of a filler token, in bytes.
 const MAX_FILLER: usize = 16;
 
@@ -62,12 +61,12 @@ impl ClosingTokens {
         Self { closing, joining, added, text, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// Returns true if a mask is of free text, which lacks only some markers: it excludes less than 1/256 of
-    /// the tokens of whole characters, or a few of a small vocabulary.
+    /// Returns true if a mask allows more than 1/8 of the tokens of whole characters: nearly any text may go on
+    /// somehow, and the mask only steers it.
     pub fn is_free_text(&self, mask: &TokenMask) -> bool {
         let words = self.text.words().iter().zip(mask.words());
-        let excluded: usize = words.map(|(text, mask)| (text & !mask).count_ones() as usize).sum();
-        excluded <= (self.text.count() / SHARE_OF_MARKERS).max(FEW_MARKERS)
+        let allowed: usize = words.map(|(text, mask)| (text & mask).count_ones() as usize).sum();
+        allowed > self.text.count() / FREE_TEXT
     }
 
     /// Allowed tokens of closing characters that begin with `first`, the longest first.
