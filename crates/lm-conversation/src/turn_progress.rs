@@ -92,8 +92,6 @@ impl Progress {
                 self.ready.extend(first.then_some(ConversationEvent::Prefill(progress)));
                 Ok(None)
             }
-            // The reply has ended before a repeated call.
-            SessionEvent::Token { .. } if self.setup.reader.is_repeated() => Ok(None),
             SessionEvent::Token { id, text, added, logprobs, steered } => {
                 let tokenizer = &self.setup.tokenizer;
                 let scored = logprobs.filter(|_| !tokenizer.end_ids().contains(&id));
