@@ -61,8 +61,8 @@ impl ClosingTokens {
         Self { closing, joining, added, text, fillers: fillers.into_iter().map(|(_, id)| id).collect() }
     }
 
-    /// Returns true if a mask allows more than 1/8 of the tokens of whole characters: nearly any text may go on
-    /// somehow, and the mask only steers it.
+    /// Returns true if a mask allows more than 1/8 of the tokens of whole characters: nearly any text may go
+    /// on somehow, and the mask only steers it.
     pub fn is_free_text(&self, mask: &TokenMask) -> bool {
         let words = self.text.words().iter().zip(mask.words());
         let allowed: usize = words.map(|(text, mask)| (text & mask).count_ones() as usize).sum();
