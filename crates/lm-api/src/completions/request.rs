@@ -44,7 +44,7 @@ impl CompletionRequest {
     /// Reads a request body within the default [`Limits`]. Unknown fields are ignored, as is `user`.
     ///
     /// # Errors
-    /// When a field is invalid or not supported; [`ApiError::param`] names it.
+    /// When a field is invalid or not supported; [`ApiError::param`](crate::ApiError::param) names it.
     pub fn from_json(body: Value) -> Result<Self> {
         Self::from_json_within(body, &Limits::default())
     }
