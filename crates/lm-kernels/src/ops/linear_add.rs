@@ -1,10 +1,11 @@
 //! Linear layer with a fused residual add.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, Dispatch, ExtensionType, TensorMetadata, backend_extension};
+use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::backend::{Bridge, on_every_backend};
+use super::bias::Bias;
 use super::weight::Matrix;
 use super::{Op, Weight};
 use crate::host;
@@ -12,14 +13,6 @@ use crate::host::Pool;
 use crate::host::{Input, Output, Then};
 
 pub(super) const OP: Op = Op { name: "linear_add", summary: "residual + (x · Wᵀ + bias)" };
-
-/// Bias of a layer, as an operation argument.
-#[derive(ExtensionType)]
-pub enum Bias<B: Backend> {
-    Absent,
-    /// `[out]`.
-    Present(FloatTensor<B>),
-}
 
 /// Adds the result of [`linear`](super::linear()), or of [`linear_bias`](super::linear_bias()) without an
 /// activation if there is a bias, to `residual`, in place if it is not shared.
@@ -39,17 +32,7 @@ pub fn linear_add(x: Tensor<2>, weight: &Weight, bias: Option<Tensor<1>>, residu
         "linear_add: the residual must have the result's shape"
     );
     weight.record(&x);
-    let bias = match bias {
-        None => Bias::Absent,
-        Some(bias) => {
-            assert_eq!(
-                bias.dims(),
-                [weight.rows()],
-                "linear_add: the bias must be as long as a row of the result"
-            );
-            Bias::Present(bias.into_dispatch())
-        }
-    };
+    let bias = Bias::of(OP, bias, weight);
     let (x, residual) = (x.into_dispatch(), residual.into_dispatch());
     Tensor::from_dispatch(Dispatch::linear_add(x, weight.matrix().clone(), bias, residual))
 }
@@ -67,10 +50,7 @@ pub trait LinearAddOp: Bridge {
             (Some(tensors), Matrix::Host(weight)) => {
                 let (rows, values) = (x.shape()[0], tensors.values(&x));
                 let input = Input { x: &values, rows, norm: None };
-                let bias = match &bias {
-                    Bias::Absent => None,
-                    Bias::Present(bias) => Some(tensors.values(bias)),
-                };
+                let bias = bias.values(&tensors);
                 let sum = tensors.update(residual, |y| {
                     let output = Output { w: &weight, bias: bias.as_deref(), then: Then::Add, y };
                     host::linears(Pool::global(), input, &mut [output]);
@@ -79,13 +59,7 @@ pub trait LinearAddOp: Bridge {
                 tensors.reuse(x);
                 sum
             }
-            (_, weight) => {
-                let bias = match bias {
-                    Bias::Absent => None,
-                    Bias::Present(bias) => Some(Self::lift(bias)),
-                };
-                Self::lower(portable(Self::lift(x), weight, bias, Self::lift(residual)))
-            }
+            (_, weight) => Self::lower(portable(Self::lift(x), weight, bias, Self::lift(residual))),
         }
     }
 }
@@ -95,13 +69,8 @@ on_every_backend!(LinearAddOp);
 pub(super) fn portable<B: Bridge>(
     x: Tensor<2>,
     weight: Matrix<B>,
-    bias: Option<Tensor<1>>,
+    bias: Bias<B>,
     residual: Tensor<2>,
 ) -> Tensor<2> {
-    let y = weight.multiply(x);
-    residual
-        + match bias {
-            None => y,
-            Some(bias) => y + bias.unsqueeze(),
-        }
+    residual + bias.add_to(weight.multiply(x))
 }

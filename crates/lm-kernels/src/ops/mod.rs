@@ -9,6 +9,7 @@
 
 mod attention;
 mod backend;
+mod bias;
 mod buffer_pool;
 mod delta_net;
 mod device;

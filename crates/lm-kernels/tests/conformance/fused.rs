@@ -54,10 +54,20 @@ pub fn check_qkv(target: &Target) {
     for_each_case(target, 21, |case| {
         let (x, norm) = (case.tensor([case.rows, case.cols]), case.tensor([case.cols]));
         let weights = [case.weight(), case.weight(), case.weight()];
-        let got = qkv(x.clone(), norm.clone(), EPS, weights.each_ref());
-        let normed = rms_norm(x, norm, EPS);
+        let got = qkv(x.clone(), norm.clone(), EPS, weights.each_ref(), [None, None, None]);
+        let normed = rms_norm(x.clone(), norm.clone(), EPS);
         for (got, weight) in got.into_iter().zip(&weights) {
             case.check("qkv", got, linear(normed.clone(), weight));
+        }
+        let mut bias = || case.tensor::<1>([case.outputs]);
+        let (of_q, of_v) = (bias(), bias());
+        let got = qkv(x, norm, EPS, weights.each_ref(), [Some(of_q.clone()), None, Some(of_v.clone())]);
+        for ((got, weight), bias) in got.into_iter().zip(&weights).zip([Some(of_q), None, Some(of_v)]) {
+            let parts = match bias {
+                None => linear(normed.clone(), weight),
+                Some(bias) => linear_bias(normed.clone(), weight, bias, None),
+            };
+            case.check("qkv with biases", got, parts);
         }
     });
 }

@@ -20,12 +20,4 @@ impl Linear {
     pub(crate) fn add_to(&self, residual: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
         lm_kernels::linear_add(x, &self.weight, self.bias.clone(), residual)
     }
-
-    /// Adds the bias, if any, to a product with the weight.
-    pub(crate) fn add_bias(&self, y: Tensor<2>) -> Tensor<2> {
-        match &self.bias {
-            None => y,
-            Some(bias) => y + bias.clone().unsqueeze(),
-        }
-    }
 }

@@ -28,9 +28,9 @@ pub(super) struct Span {
     pub quads: [[i8; 4]; SPAN / 4],
     /// Scale of each block of columns. NaN or infinite if an activation is, so that it propagates to the
     /// results.
-    pub scales: [f32; 4],
-    /// Zero-point correction of each block for byte weights with zero point 128: -128 times the sum of the
-    /// values.
+    pub scales: [f32; SPAN / GROUP],
+    /// Zero-point correction of each block of 64 or 256 columns for byte weights with zero point 128: -128
+    /// times the sum of the values.
     pub byte_corrections: [i32; 4],
     /// Sum of the values of each 16 columns.
     pub sums: [i16; SPAN / 16],
@@ -52,7 +52,7 @@ pub(super) struct QuantizedRows {
 }
 
 impl QuantizedRows {
-    /// Quantises rows with a scale per `block` columns, 64 or 256.
+    /// Quantises rows with a scale per `block` columns: 32, 64 or 256.
     pub fn new(isa: Isa, pool: &Pool, input: &Input<'_>, cols: usize, block: usize) -> Self {
         let mut rows = Self::with_room(input.rows, cols.div_ceil(SPAN));
         let (count, shared) = (rows.count, rows.shared());
@@ -142,10 +142,10 @@ impl Kernel for QuantizeRows<'_> {
             }
             for (index, x) in padded.as_chunks::<SPAN>().0.iter().enumerate() {
                 let span = &mut self.out.row(index)[row];
-                if self.block == SPAN {
-                    quantize_span::<SPAN>(x, span);
-                } else {
-                    quantize_span::<64>(x, span);
+                match self.block {
+                    SPAN => quantize_span::<SPAN>(x, span),
+                    GROUP => quantize_span::<GROUP>(x, span),
+                    _ => quantize_span::<64>(x, span),
                 }
             }
         }

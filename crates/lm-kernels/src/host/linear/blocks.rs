@@ -3,7 +3,8 @@
 //! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the
 //! row's values, is the initial value of a group's sum. In types whose groups have integer scales, the sums
 //! are scaled and added as integers too, so that 256 columns are one step of an output's chain,
-//! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each 64 columns are a step.
+//! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each group of 32 columns is a
+//! step, `sum = d · (step · dot + offset · sum of the row's values) + sum`.
 //!
 //! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
 //! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
@@ -88,8 +89,7 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// Adds the steps of the outputs' chains for a record, one for each 64 columns, which share a scale of the
-/// rows.
+/// Adds the steps of the outputs' chains for a record, one for each group, which has a scale of the rows.
 #[inline(always)]
 fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
     sums: &mut [V; M],
@@ -97,24 +97,17 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
     lines: &[Line],
     x: &[Span; M],
 ) {
-    let groups = (lines.len() / F::BITS).min(RECORD / GROUP);
-    for block in 0..groups.div_ceil(2) {
-        let mut terms = [V::splat(0.0); M];
-        for group in 2 * block..(2 * block + 2).min(groups) {
-            let lines = &lines[group * F::BITS..(group + 1) * F::BITS];
-            prefetch_lines::<M>(lines);
-            let dots = dots::<V, F, M>(lines, group, 0..EXPANDED_LINES, x);
-            let (step, offset) = (scales.step::<V>(group), scales.offset::<V>(group));
-            for m in 0..M {
-                terms[m] = V::from_ints(dots[m]).mul_add(step, terms[m]);
-                if let Some(offset) = offset {
-                    let sum = x[m].sums[2 * group] + x[m].sums[2 * group + 1];
-                    terms[m] = offset.mul_add(V::splat(f32::from(sum)), terms[m]);
-                }
-            }
-        }
+    for (group, lines) in lines.chunks_exact(F::BITS).enumerate().take(RECORD / GROUP) {
+        prefetch_lines::<M>(lines);
+        let dots = dots::<V, F, M>(lines, group, 0..EXPANDED_LINES, x);
+        let (step, offset) = (scales.step::<V>(group), scales.offset::<V>(group));
         for m in 0..M {
-            sums[m] = terms[m].mul_add(V::splat(x[m].scales[block]), sums[m]);
+            let mut term = V::from_ints(dots[m]).mul(step);
+            if let Some(offset) = offset {
+                let sum = x[m].sums[2 * group] + x[m].sums[2 * group + 1];
+                term = offset.mul_add(V::splat(f32::from(sum)), term);
+            }
+            sums[m] = term.mul_add(V::splat(x[m].scales[group]), sums[m]);
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct Output<'a> {
 /// Multiplies `m` rows of activations by a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
 /// Float weights are multiplied as they are and summed in single precision, column by column. For all other
-/// formats the activations are quantised to 8-bit integers with one scale per 64 or 256 columns; a block's
+/// formats the activations are quantised to 8-bit integers with one scale per 32, 64 or 256 columns; a block's
 /// products are summed exactly, then scaled and added block by block. A row's result is bit-identical for
 /// every `m`, number of threads and [`Isa`].
 ///
@@ -174,11 +174,12 @@ fn check(input: &Input<'_>, w: &PackedMatrix) {
 #[derive(Default)]
 pub(super) struct Rows<'a> {
     float: Option<Cow<'a, [f32]>>,
-    /// With a scale per 64 columns.
-    by_64: Option<QuantizedRows>,
-    /// With a scale per 256 columns.
-    by_256: Option<QuantizedRows>,
+    /// With a scale per block of columns, for each of [`BLOCKS`].
+    quantized: [Option<QuantizedRows>; BLOCKS.len()],
 }
+
+/// Activation columns per scale.
+const BLOCKS: [usize; 3] = [32, 64, 256];
 
 impl<'a> Rows<'a> {
     pub(super) fn of<'w>(
@@ -190,10 +191,11 @@ impl<'a> Rows<'a> {
         let _span = profile::span(Work::Rounding);
         let mut rows = Self::default();
         for w in weights {
-            let new = |block| QuantizedRows::new(isa, pool, input, w.cols(), block);
             match activation_block(w.format()) {
-                Some(64) => _ = rows.by_64.get_or_insert_with(|| new(64)),
-                Some(block) => _ = rows.by_256.get_or_insert_with(|| new(block)),
+                Some(block) => {
+                    let new = || QuantizedRows::new(isa, pool, input, w.cols(), block);
+                    _ = rows.quantized[index_of(block)].get_or_insert_with(new);
+                }
                 None => _ = rows.float.get_or_insert_with(|| float_rows(isa, pool, input)),
             }
         }
@@ -202,14 +204,13 @@ impl<'a> Rows<'a> {
 
     /// Gathers rows of `cols` columns by index, in the order of `numbers`, which may repeat.
     pub(super) fn gathered(&self, pool: &Pool, cols: usize, numbers: &[usize]) -> Rows<'static> {
-        let quantized = |rows: &Option<QuantizedRows>| rows.as_ref().map(|rows| rows.gathered(pool, numbers));
         let float = self.float.as_deref().map(|x| Cow::Owned(gathered_floats(pool, x, cols, numbers)));
-        Rows { float, by_64: quantized(&self.by_64), by_256: quantized(&self.by_256) }
+        let gathered = |rows: &Option<QuantizedRows>| rows.as_ref().map(|rows| rows.gathered(pool, numbers));
+        Rows { float, quantized: self.quantized.each_ref().map(gathered) }
     }
 
     fn quantized(&self, block: usize) -> &QuantizedRows {
-        let rows = if block == 64 { &self.by_64 } else { &self.by_256 };
-        rows.as_ref().expect("made for the weights of the call")
+        self.quantized[index_of(block)].as_ref().expect("made for the weights of the call")
     }
 
     fn float(&self) -> &[f32] {
@@ -217,7 +218,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Activation columns per scale for a weight format: 64, 256, or `None` if activations stay floats.
+/// Index of a number of columns in [`BLOCKS`].
+fn index_of(block: usize) -> usize {
+    BLOCKS.iter().position(|&columns| columns == block).expect("one of the block lengths")
+}
+
+/// Activation columns per scale for a weight format, one of [`BLOCKS`], or `None` if activations stay floats.
 fn activation_block(format: WeightFormat) -> Option<usize> {
     match format {
         WeightFormat::F32 | WeightFormat::F16 | WeightFormat::Bf16 => None,

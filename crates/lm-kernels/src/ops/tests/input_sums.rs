@@ -40,7 +40,7 @@ fn products_add_the_squares_of_their_inputs() {
         }
         let normed = to_host(rms_norm(x(), norm(), 1e-5)).unwrap();
         let both: Vec<_> = rows.iter().copied().chain(normed.chunks(8)).collect();
-        let [y, ..] = qkv(x(), norm(), 1e-5, [q, k, v]);
+        let [y, ..] = qkv(x(), norm(), 1e-5, [q, k, v], [None, None, None]);
         for of in [of_q, of_k, of_v] {
             assert_sums("qkv", &of.matrices()[0], &both);
         }

@@ -71,7 +71,7 @@ impl MoeMlp {
 
     /// Routes the rows, `[rows, hidden]`, to experts.
     pub(super) fn routing(&self, input: Tensor<2>) -> Result<Routing> {
-        let logits = self.router.add_bias(lm_kernels::linear(input, &self.router.weight)); // [rows, experts]
+        let logits = self.router.forward(input); // [rows, experts]
         let logits = lm_kernels::to_host(logits)?;
         Ok(route(&logits, self.num_experts, self.top_k, self.router_softmax))
     }

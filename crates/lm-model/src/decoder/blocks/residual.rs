@@ -82,9 +82,8 @@ impl BlockInput<'_> {
             // Adapters read the normed rows, which the fused op does not return.
             Some(norm) if !projections.iter().any(|projection| projection.is_adapted(context)) => {
                 let weights = projections.map(|projection| &projection.linear.weight);
-                let [q, k, v] = lm_kernels::qkv(self.x, norm.weight.clone(), norm.eps, weights);
-                let [query, key, value] = projections;
-                [query.linear.add_bias(q), key.linear.add_bias(k), value.linear.add_bias(v)]
+                let biases = projections.map(|projection| projection.linear.bias.clone());
+                lm_kernels::qkv(self.x, norm.weight.clone(), norm.eps, weights, biases)
             }
             _ => {
                 let x = self.normed();

@@ -199,8 +199,7 @@ impl GgmlType {
 
     /// Activation columns per scale for products with this type.
     pub(in crate::host) fn activation_block(self) -> usize {
-        // If the weights have a float scale per 32 columns, shorter activation blocks cost nothing.
-        if self.block_len() == RECORD { RECORD } else { 2 * GROUP }
+        if self.block_len() == RECORD { RECORD } else { GROUP }
     }
 }
 
