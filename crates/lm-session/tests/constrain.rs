@@ -349,6 +349,15 @@ fn forced_tokens_run_in_one_forward_pass() {
 }
 
 #[test]
+fn text_forced_before_the_prefill_is_not_the_first_token() {
+    let spec = lark("start: \"forced: \" (\"a\" | \"b\") \" end\"", &[]);
+    let (_, _, finished) = generate(&random_engine(EngineSettings::default()), &spec, random(1), 200);
+    let (usage, timing) = (finished.usage, finished.timing);
+    assert!(timing.ttft.unwrap() >= timing.prefill, "{timing:?}");
+    assert!(timing.decoded_tokens < usage.output_tokens - "forced: ".len() / 4, "{usage:?}, {timing:?}");
+}
+
+#[test]
 fn preempted_constrained_requests_end_as_if_alone() {
     let settings =
         EngineSettings { kv_cache_tokens: Some(128), prefill_chunk: 8, ..EngineSettings::default() };

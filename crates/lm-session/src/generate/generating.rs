@@ -256,19 +256,19 @@ fn sample(
     row: &[f32],
     history: &History<'_>,
 ) -> Result<(TokenId, bool)> {
-    if let Some(ends) = guide.ends_if_complete()? {
-        let preferred = sampler.sample(row, None, history)?;
-        if guide.mask()?.allows(preferred) {
-            return Ok((preferred, false));
-        }
-        if guide.allows_start_of(preferred)? {
-            // The same text in shorter tokens: a line break of two, a digit with a full stop.
-            return Ok((sampler.sample(row, Some(guide.mask()?), history)?, false));
-        }
+    let Some(ends) = guide.ends_if_complete()? else {
+        return Ok((sampler.sample(row, Some(guide.mask()?), history)?, false));
+    };
+    let preferred = sampler.sample(row, None, history)?;
+    if guide.mask()?.allows(preferred) {
+        return Ok((preferred, false));
+    }
+    // The same text in shorter tokens: a line break of two, a digit with a full stop.
+    if !guide.allows_start_of(preferred)?
         // A filter may exclude the end tokens.
-        if let Ok(end) = sampler.sample(row, Some(&ends), history) {
-            return Ok((end, true));
-        }
+        && let Ok(end) = sampler.sample(row, Some(&ends), history)
+    {
+        return Ok((end, true));
     }
     Ok((sampler.sample(row, Some(guide.mask()?), history)?, false))
 }
@@ -306,7 +306,11 @@ impl Clock {
         self.first_logits.get_or_insert_with(Instant::now);
     }
 
+    /// Records a token, unless a constraint forced it before the first logits.
     fn token(&mut self) {
+        if self.first_logits.is_none() {
+            return;
+        }
         let now = Instant::now();
         self.first_token.get_or_insert(now);
         self.last_token = Some(now);

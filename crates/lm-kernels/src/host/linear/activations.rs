@@ -34,6 +34,8 @@ pub(super) struct Span {
     pub byte_corrections: [i32; 4],
     /// Sum of the values of each 16 columns.
     pub sums: [i16; SPAN / 16],
+    /// Scale times the sum of the values of each group, for blocks of 32 columns.
+    pub scaled_sums: [f32; SPAN / GROUP],
     /// Zero-point correction of each group of 32 columns, for nibble weights with zero point 8.
     pub nibble_corrections: [ZeroPointCorrection; SPAN / GROUP],
 }
@@ -170,6 +172,11 @@ fn quantize_span<const B: usize>(x: &[f32; SPAN], span: &mut Span) {
     }
     for (correction, sums) in span.byte_corrections.iter_mut().zip(sums.chunks_exact(B / GROUP)) {
         *correction = -128 * sums.iter().sum::<i32>();
+    }
+    if B == GROUP {
+        for ((scaled, scale), sum) in span.scaled_sums.iter_mut().zip(span.scales).zip(sums) {
+            *scaled = scale * sum as f32;
+        }
     }
     for (correction, sum) in span.nibble_corrections.iter_mut().zip(sums) {
         *correction = ZeroPointCorrection::of(sum);

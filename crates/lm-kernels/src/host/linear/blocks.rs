@@ -4,7 +4,7 @@
 //! row's values, is the initial value of a group's sum. In types whose groups have integer scales, the sums
 //! are scaled and added as integers too, so that 256 columns are one step of an output's chain,
 //! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each group of 32 columns is a
-//! step, `sum = d · (step · dot + offset · sum of the row's values) + sum`.
+//! step, `sum = (step · d) · dot + sum`, plus `offset · d · sum of the row's values` in types with offsets.
 //!
 //! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
 //! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
@@ -102,12 +102,11 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
         let dots = dots::<V, F, M>(lines, group, 0..EXPANDED_LINES, x);
         let (step, offset) = (scales.step::<V>(group), scales.offset::<V>(group));
         for m in 0..M {
-            let mut term = V::from_ints(dots[m]).mul(step);
+            let scale = step.mul(V::splat(x[m].scales[group]));
+            sums[m] = V::from_ints(dots[m]).mul_add(scale, sums[m]);
             if let Some(offset) = offset {
-                let sum = x[m].sums[2 * group] + x[m].sums[2 * group + 1];
-                term = offset.mul_add(V::splat(f32::from(sum)), term);
+                sums[m] = offset.mul_add(V::splat(x[m].scaled_sums[group]), sums[m]);
             }
-            sums[m] = term.mul_add(V::splat(x[m].scales[group]), sums[m]);
         }
     }
 }
