@@ -32,7 +32,7 @@ mod validation;
 pub use agent::{
     AfterCall, Agent, AgentBuilder, AgentEvent, AgentLimits, AgentReply, AgentSettings, AgentStream,
     AgentTurn, AgentTurnBuilder, Approval, ApprovalRequest, AtLimit, Audit, AuditEntry, CallRequest,
-    Decision, Hook, Plan, Replay, ToolChoices,
+    Decision, Hook, OnRepeat, Plan, Replay, ToolChoices,
 };
 pub use annotations::ToolAnnotations;
 pub use coercion::{Coerced, Coercion};

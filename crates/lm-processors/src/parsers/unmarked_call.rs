@@ -30,7 +30,8 @@ const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
 
 /// Parser that reads a reply as a call if all of it is one JSON object `{"name": …, "arguments": {…}}`, in a
 /// code block or in tags that are not the dialect's: with these keys and no other, the name of a declared
-/// tool, and arguments that its schema allows.
+/// tool, and arguments that its schema allows. The braces of the object may be doubled, as some templates of
+/// Qwen2.5-Coder write them in their example.
 ///
 /// Text is held back only while it can still be such a reply. With further keys it is text: a model that
 /// repeats a result beside its call would call for ever.
@@ -54,6 +55,8 @@ struct Held {
 struct Object {
     /// Byte at which it starts.
     start: usize,
+    /// True if a second pair of braces is around it.
+    is_doubled: bool,
     /// Text that must follow it; may be empty.
     close: &'static str,
     scan: JsonScan,
@@ -67,8 +70,8 @@ struct Object {
 enum Head {
     /// More text is needed to decide.
     Open,
-    /// The object starts at this byte, and the text ends with this marker.
-    Object(usize, &'static str),
+    /// The object starts at this byte, after a second brace or none, and the text ends with this marker.
+    Object { start: usize, is_doubled: bool, close: &'static str },
     /// The text is no call.
     Text,
 }
@@ -146,7 +149,9 @@ impl Held {
             match head(&self.text) {
                 Head::Open => return true,
                 Head::Text => return false,
-                Head::Object(start, close) => self.object = Some(Object::new(start, close)),
+                Head::Object { start, is_doubled, close } => {
+                    self.object = Some(Object::new(start, is_doubled, close));
+                }
             }
         }
         let Some(object) = &mut self.object else { return true };
@@ -157,7 +162,7 @@ impl Held {
     fn call(&self, tools: &[ToolSpec]) -> Option<(ToolCall, String)> {
         let object = self.object.as_ref()?;
         let end = object.end?;
-        if self.text[end..].trim() != object.close {
+        if object.rest(&self.text[end..]) != Some(object.close) {
             return None;
         }
         let members: Map<String, Value> = serde_json::from_str(&self.text[object.start..end]).ok()?;
@@ -179,8 +184,14 @@ impl Held {
 }
 
 impl Object {
-    fn new(start: usize, close: &'static str) -> Self {
-        Self { start, close, scan: JsonScan::default(), scanned: start, end: None }
+    fn new(start: usize, is_doubled: bool, close: &'static str) -> Self {
+        Self { start, is_doubled, close, scan: JsonScan::default(), scanned: start, end: None }
+    }
+
+    /// Returns the text after the object's braces, without white space; `None` if the second brace is missing.
+    fn rest<'a>(&self, after: &'a str) -> Option<&'a str> {
+        let rest = after.trim();
+        if self.is_doubled { rest.strip_prefix('}').map(str::trim_start) } else { Some(rest) }
     }
 
     /// Scans the new part of the text; returns false if it is no JSON, or more follows the object.
@@ -199,8 +210,11 @@ impl Object {
             }
         }
         let Some(end) = self.end else { return true };
-        let rest = text[end..].trim();
-        self.close.starts_with(rest) && text.len() - end <= rest.len() + MAX_LAYOUT_BYTES
+        let after = &text[end..];
+        let Some(rest) = self.rest(after) else {
+            return after.trim().is_empty() && after.len() <= MAX_LAYOUT_BYTES;
+        };
+        self.close.starts_with(rest) && after.len() <= rest.len() + 1 + MAX_LAYOUT_BYTES
     }
 }
 
@@ -224,10 +238,12 @@ fn head(text: &str) -> Head {
     if rest.len() - len - body.len() > MAX_LAYOUT_BYTES {
         return Head::Text;
     }
-    match body.bytes().next() {
-        None => Head::Open,
-        Some(b'{') => Head::Object(before + rest.len() - body.len(), close),
-        Some(_) => Head::Text,
+    let start = before + rest.len() - body.len();
+    match body.as_bytes() {
+        [] | b"{" => Head::Open,
+        [b'{', b'{', ..] => Head::Object { start: start + 1, is_doubled: true, close },
+        [b'{', ..] => Head::Object { start, is_doubled: false, close },
+        _ => Head::Text,
     }
 }
 
@@ -302,7 +318,9 @@ mod tests {
         let pretty = "{\n  \"name\": \"weather\",\n  \"arguments\": {\"city\": \"Rome\"}\n}";
         let swapped = r#"{"arguments": {"city": "Rome"}, "name": "weather"}"#;
         let named = r#"{"name": "weather", "parameters": {"city": "Rome"}}"#;
-        let mut replies = [CALL, pretty, swapped, named].map(str::to_owned).to_vec();
+        let doubled = format!("{{{CALL}}}");
+        let mut replies = [CALL, pretty, swapped, named, &doubled].map(str::to_owned).to_vec();
+        replies.extend([format!("```json\n{doubled}\n```"), format!("{{{CALL}\n}}\n")]);
         replies.extend(["```json\n", "```\n", " \n```JSON\n"].map(|open| format!("{open}{pretty}\n```\n")));
         replies
             .extend(["tools", "function", "function-call"].map(|tag| format!("<{tag}>\n{CALL}\n</{tag}>")));
@@ -322,6 +340,10 @@ mod tests {
             format!("Here it is: {CALL}"),
             format!("{CALL} Done."),
             format!("{CALL}\n{CALL}"),
+            format!("{{{CALL}"),
+            format!("{{{CALL}}} Done."),
+            format!("{{{CALL}}}}}"),
+            format!("{{ {CALL}}}"),
             format!("```json\n{CALL}"),
             format!("```json\n{CALL}\n```\nDone."),
             CALL.replace("weather", "wether"),

@@ -3,7 +3,7 @@
 use super::driver::Driver;
 use super::external::ExternalCall;
 use super::state::refused;
-use super::{AgentEvent, ApprovalRequest, CallRequest, Decision, Hook};
+use super::{AgentEvent, ApprovalRequest, CallRequest, Decision, Hook, OnRepeat};
 use crate::annotations::ToolAnnotations;
 use crate::error::Result;
 use crate::execution::given;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 pub(super) const NOT_RUN: &str = "the call was not run";
 const UNANSWERED: &str = "the call was not approved: nobody answered the request";
+const ANSWER_NOW: &str = "Now answer in words, without calling a function.";
 pub(super) const PANICKED: &str = "a hook panicked";
 
 /// A call after the decision.
@@ -54,7 +55,13 @@ impl Driver {
     pub async fn plan(&mut self, calls: &[ToolCall]) -> Result<(Vec<Planned>, Option<StopReason>)> {
         let mut planned = Vec::new();
         let mut limit = None;
+        let mut repeats = 0;
         for call in calls {
+            if let Some(repeat) = self.repeat(call) {
+                planned.push(repeat);
+                repeats += 1;
+                continue;
+            }
             match self.decide(call).await? {
                 Verdict::Planned(call) => planned.push(call),
                 Verdict::OverLimit(reason) => {
@@ -67,7 +74,35 @@ impl Driver {
                 }
             }
         }
+        self.must_answer |= repeats == calls.len();
         Ok((planned, limit))
+    }
+
+    /// Returns the result of a call that the reply before has made, unless it may be tried again.
+    fn repeat(&self, call: &ToolCall) -> Option<Planned> {
+        let limits = &self.settings.limits;
+        if limits.on_repeat == OnRepeat::Run || limits.max_identical_calls.is_some() {
+            return None;
+        }
+        let reason = {
+            let state = self.state.lock();
+            let before = |rounds: usize| {
+                let same = |step: &&AgentStep| {
+                    step.round + rounds + 1 == state.rounds
+                        && step.call.name == call.name
+                        && step.call.arguments == call.arguments
+                };
+                state.steps.iter().rfind(same)
+            };
+            if before(1)?.error.is_none() {
+                "it has been made already, and its result is above"
+            } else {
+                before(2)?;
+                "it has failed twice"
+            }
+        };
+        let step = self.not_run(call, &format!("{NOT_RUN}: {reason}. {ANSWER_NOW}"));
+        Some(Planned::Given(Box::new(step)))
     }
 
     async fn decide(&mut self, call: &ToolCall) -> Result<Verdict> {

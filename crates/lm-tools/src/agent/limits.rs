@@ -31,7 +31,8 @@ pub struct AgentLimits {
     pub max_rounds: usize,
     /// Maximum number of calls. Default `None`.
     pub max_calls: Option<usize>,
-    /// Maximum number of calls of one tool with the same arguments. Default `None`.
+    /// Maximum number of calls of one tool with the same arguments. Default `None`: [`on_repeat`](Self::on_repeat)
+    /// applies.
     pub max_identical_calls: Option<usize>,
     /// Maximum number of tokens of all replies together. Default `None`.
     pub max_output_tokens: Option<usize>,
@@ -42,6 +43,8 @@ pub struct AgentLimits {
     pub round_timeout: Option<Duration>,
     /// End of a turn at a limit of rounds or calls. Default: [`AtLimit::Stop`].
     pub at_limit: AtLimit,
+    /// Handling of a call that the reply before has already made. Default: [`OnRepeat::Answer`].
+    pub on_repeat: OnRepeat,
 }
 
 /// End of a turn at a limit of rounds or calls.
@@ -55,6 +58,35 @@ pub enum AtLimit {
     Answer,
 }
 
+/// Handling of a call that repeats one of the reply before it: the same tool with the same arguments.
+///
+/// Small models often make a call again instead of reading its result, until a limit ends the turn without an
+/// answer.
+///
+/// ```
+/// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+/// # use serde_json::json;
+/// use lm_tools::{Agent, CallOutcome, demo};
+///
+/// # let again = || ScriptedReply::call("get_weather", json!({"location": "Paris"}));
+/// # let engine = scripted_engine([again(), again(), ScriptedReply::text("It is sunny.")]);
+/// // A model that makes a call twice.
+/// let reply = Agent::builder(&engine, demo()).build()?.run("How is the weather in Paris?")?;
+/// let outcomes: Vec<_> = reply.steps.iter().map(|step| &step.outcome).collect();
+/// assert_eq!(outcomes, [&CallOutcome::Ran, &CallOutcome::NotRun]);
+/// assert_eq!(reply.text(), "It is sunny.");
+/// # Ok::<(), lm_tools::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnRepeat {
+    /// It does not run: its result says that it has been made, and asks for an answer. A call that failed may
+    /// be tried once more. If a reply has no other calls, the next one cannot call tools.
+    #[default]
+    Answer,
+    /// It runs: for tools that are called until their result changes, such as the state of a job.
+    Run,
+}
+
 impl Default for AgentLimits {
     fn default() -> Self {
         Self {
@@ -65,6 +97,7 @@ impl Default for AgentLimits {
             timeout: None,
             round_timeout: None,
             at_limit: AtLimit::Stop,
+            on_repeat: OnRepeat::Answer,
         }
     }
 }

@@ -22,7 +22,7 @@ pub use event::AgentEvent;
 pub use hooks::{
     AfterCall, Approval, ApprovalRequest, Audit, AuditEntry, CallRequest, Decision, Hook, Replay,
 };
-pub use limits::{AgentLimits, AtLimit};
+pub use limits::{AgentLimits, AtLimit, OnRepeat};
 pub use plan::Plan;
 pub use reply::AgentReply;
 pub use settings::{AgentSettings, ToolChoices};

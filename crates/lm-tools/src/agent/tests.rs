@@ -146,8 +146,8 @@ fn error_returns_to_the_model_for_another_try() {
 
 #[test]
 fn rounds_are_limited_and_every_call_has_a_result() {
-    let again = said("multiply", 1, 1);
-    let mut agent = agent([again.clone(), again.clone(), again, "Hello!".to_owned()]);
+    let [one, two, three] = [1, 2, 3].map(|a| said("multiply", a, 1));
+    let mut agent = agent([one, two, three, "Hello!".to_owned()]);
     let reply = agent.run("Go on forever.").expect("a reply");
     assert_eq!(reply.stop, StopReason::RoundLimit { max_rounds: 2 });
     let outcomes: Vec<_> = reply.steps.iter().map(|step| (step.round, step.outcome.clone())).collect();
@@ -307,8 +307,8 @@ fn error_is_the_last_stream_item() {
 
 #[test]
 fn history_before_a_stopped_turn_is_kept() {
-    let again = said("multiply", 1, 1);
-    let mut agent = agent(["Hello!".to_owned(), again.clone(), again.clone(), again]);
+    let [one, two, three] = [1, 2, 3].map(|a| said("multiply", a, 1));
+    let mut agent = agent(["Hello!".to_owned(), one, two, three]);
     agent.run("Hi!").expect("an answer");
     let before = agent.conversation().history();
     assert_ne!(agent.run("Go on forever.").expect("a reply").stop, StopReason::Answered);
@@ -338,9 +338,8 @@ fn cut_reply_continues_and_its_calls_run() {
 
 #[test]
 fn stopped_continuation_keeps_finished_calls() {
-    let again = said("multiply", 1, 1);
-    let first = format!("I will multiply as often as it takes.{again}");
-    let mut agent = agent([first, again.clone(), again.clone(), again]);
+    let [one, two, three, four] = [1, 2, 3, 4].map(|a| said("multiply", a, 1));
+    let mut agent = agent([format!("I will multiply as often as it takes.{one}"), two, three, four]);
     let short = TurnOptions { max_output_tokens: Some(5), ..TurnOptions::default() };
     agent.run_with("Go on forever.", short).expect("a reply");
     let last = agent.continue_reply(TurnOptions::default()).expect("a stream").last();
@@ -352,8 +351,8 @@ fn stopped_continuation_keeps_finished_calls() {
 
 #[test]
 fn stopped_turn_ends_correctly_after_removed_turns() {
-    let again = said("multiply", 1, 1);
-    let replies: Vec<String> = (0..6).map(|n| format!("Answer {n}.")).chain(vec![again; 3]).collect();
+    let calls = (1..=3).map(|a| said("multiply", a, 1));
+    let replies: Vec<String> = (0..6).map(|n| format!("Answer {n}.")).chain(calls).collect();
     let settings = lm_conversation::EngineSettings { max_context: Some(768), ..Default::default() };
     let model = lm_session::testing::FakeLm::scripted(&lm_session::testing::tokenizer(), replies);
     let engine =

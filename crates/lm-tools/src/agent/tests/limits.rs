@@ -23,8 +23,8 @@ use CallOutcome::{NotRun, Ran};
 #[test]
 fn calls_per_turn_are_limited() {
     let limits = AgentLimits { max_calls: Some(3), ..AgentLimits::default() };
-    let two = || said("multiply", 1, 2) + "\n" + &said("multiply", 3, 4);
-    let reply = limited(limits, [two(), two(), "Never.".to_owned()]);
+    let two = |a| said("multiply", a, 2) + "\n" + &said("multiply", a, 4);
+    let reply = limited(limits, [two(1), two(2), "Never.".to_owned()]);
     assert_eq!(reply.stop, StopReason::CallLimit { max_calls: 3 });
     assert_eq!(outcomes(&reply), [Ran, Ran, Ran, NotRun]);
 }
@@ -278,4 +278,56 @@ fn context_filling_results_end_the_turn() {
     assert_eq!((reply.steps.len(), roles(&agent)), (1, vec![Role::User, Role::Assistant, Role::Tool]));
     let long = agent.run("word ".repeat(8_000));
     assert!(matches!(long, Err(Error::Conversation(_))), "a question that is too long is an error: {long:?}");
+}
+
+#[test]
+fn repeated_call_is_answered_from_its_result() {
+    let again = || said("multiply", 1, 2);
+    let reply = limited(AgentLimits::default(), [again(), again(), "It is 2.".to_owned()]);
+    assert_eq!(outcomes(&reply), [Ran, NotRun]);
+    assert_eq!((&reply.stop, reply.text().as_str()), (&StopReason::Answered, "It is 2."));
+    let told = reply.steps[1].result.content.text();
+    assert!(told.contains("made already") && told.contains("answer"), "{told}");
+    // The reply after a repeat cannot call.
+    let reply = limited(AgentLimits::default(), [again(), again(), again(), "Never.".to_owned()]);
+    assert_eq!((reply.stop.clone(), outcomes(&reply)), (StopReason::Answered, vec![Ran, NotRun]));
+}
+
+#[test]
+fn call_after_another_one_is_no_repeat() {
+    let calls = [said("multiply", 1, 2), said("multiply", 3, 4), said("multiply", 1, 2)];
+    let reply = limited(AgentLimits::default(), calls.into_iter().chain(["It is 2.".to_owned()]));
+    assert_eq!(outcomes(&reply), [Ran, Ran, Ran]);
+}
+
+#[test]
+fn new_calls_beside_a_repeat_run_and_more_may_follow() {
+    let both = said("multiply", 1, 2) + "\n" + &said("multiply", 3, 4);
+    let replies = [said("multiply", 1, 2), both, said("multiply", 5, 6), "It is 30.".to_owned()];
+    let reply = limited(AgentLimits::default(), replies);
+    assert_eq!(outcomes(&reply), [Ran, NotRun, Ran, Ran]);
+    assert_eq!(reply.text(), "It is 30.");
+}
+
+#[test]
+fn failed_call_is_tried_once_more() {
+    let broken = || said("divide", 1, 0);
+    let replies = [broken(), broken(), broken(), "It does not work.".to_owned()];
+    let tools = Toolset::new().with(divide::tool()).expect("one tool");
+    let limits = AgentLimits::default();
+    let reply = agent_with(tools, replies).turn("Go on.").limits(limits).run().expect("a reply");
+    assert_eq!(outcomes(&reply), [Ran, Ran, NotRun]);
+    let told = reply.steps[2].result.content.text();
+    assert!(told.contains("failed twice"), "{told}");
+    assert_eq!(reply.text(), "It does not work.");
+}
+
+#[test]
+fn repeated_calls_run_where_the_limits_say_so() {
+    let again = || said("multiply", 1, 2);
+    let replies = || [again(), again(), again(), "It is 2.".to_owned()];
+    let run = AgentLimits { on_repeat: OnRepeat::Run, ..AgentLimits::default() };
+    assert_eq!(outcomes(&limited(run, replies())), [Ran, Ran, Ran]);
+    let counted = AgentLimits { max_identical_calls: Some(3), ..AgentLimits::default() };
+    assert_eq!(outcomes(&limited(counted, replies())), [Ran, Ran, Ran]);
 }
