@@ -54,7 +54,8 @@ impl AddAssign for Usage {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timing {
     /// Time to first token: prefills since the previous generation, then the call until the first token was
-    /// sampled. Text that a constraint forces before it may be there earlier. `None` when no token was sampled.
+    /// sampled. Text that a constraint forces before it may be there earlier. `None` when no token was
+    /// sampled.
     pub ttft: Option<Duration>,
     /// Prefill time: prefills since the previous generation, then the call until the first logits.
     pub prefill: Duration,

@@ -74,6 +74,9 @@ pub enum CallOutcome {
     /// The caller ran it and provided the result ([`StopReason::ExternalCalls`]). With changed arguments it
     /// is [`Edited`](Self::Edited).
     External,
+    /// It repeats a call of the reply before, and has that call's result again
+    /// ([`OnRepeat::Answer`](crate::OnRepeat::Answer)).
+    Repeated,
     /// The turn ended before it started.
     NotRun,
     /// The turn ended before its result: it may have taken effect.

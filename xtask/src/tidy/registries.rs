@@ -24,6 +24,7 @@ const REGISTRIES: &[Registry] = &[
         folder: "crates/lm-kernels/src/ops",
         shared: &[
             "backend",
+            "bias",
             "buffer_pool",
             "device",
             "host_tensor",

@@ -188,7 +188,8 @@ impl Object {
         Self { start, is_doubled, close, scan: JsonScan::default(), scanned: start, end: None }
     }
 
-    /// Returns the text after the object's braces, without white space; `None` if the second brace is missing.
+    /// Returns the text after the object's braces, without white space; `None` if the second brace is
+    /// missing.
     fn rest<'a>(&self, after: &'a str) -> Option<&'a str> {
         let rest = after.trim();
         if self.is_doubled { rest.strip_prefix('}').map(str::trim_start) } else { Some(rest) }

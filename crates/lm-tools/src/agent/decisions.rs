@@ -15,7 +15,13 @@ use std::sync::Arc;
 
 pub(super) const NOT_RUN: &str = "the call was not run";
 const UNANSWERED: &str = "the call was not approved: nobody answered the request";
-const ANSWER_NOW: &str = "Now answer in words, without calling a function.";
+/// Added to the result of a repeated call. Among wordings that were tried with Qwen2.5-Coder 1.5B, this one
+/// made it answer, and not quote the result.
+const ANSWER_NOW: &str = "Now answer the question in words. Do not call a function.";
+/// In place of a result that is too long to repeat.
+const ABOVE: &str = "The result of this call is above.";
+/// Maximum length of a result that a repeated call has again.
+const MAX_REPEATED_BYTES: usize = 2 << 10;
 pub(super) const PANICKED: &str = "a hook panicked";
 
 /// A call after the decision.
@@ -78,13 +84,14 @@ impl Driver {
         Ok((planned, limit))
     }
 
-    /// Returns the result of a call that the reply before has made, unless it may be tried again.
+    /// Returns a call that the reply before has made with its result, unless it failed once and may be tried
+    /// again.
     fn repeat(&self, call: &ToolCall) -> Option<Planned> {
         let limits = &self.settings.limits;
         if limits.on_repeat == OnRepeat::Run || limits.max_identical_calls.is_some() {
             return None;
         }
-        let reason = {
+        let step = {
             let state = self.state.lock();
             let before = |rounds: usize| {
                 let same = |step: &&AgentStep| {
@@ -94,14 +101,18 @@ impl Driver {
                 };
                 state.steps.iter().rfind(same)
             };
-            if before(1)?.error.is_none() {
-                "it has been made already, and its result is above"
-            } else {
+            let step = before(1)?;
+            if step.error.is_some() {
                 before(2)?;
-                "it has failed twice"
             }
+            step.clone()
         };
-        let step = self.not_run(call, &format!("{NOT_RUN}: {reason}. {ANSWER_NOW}"));
+        let text = step.result.content.text();
+        let text = if (1..=MAX_REPEATED_BYTES).contains(&text.len()) { &text } else { ABOVE };
+        let result = Value::String(format!("{text}\n{ANSWER_NOW}"));
+        let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
+        let given = self.given(call, CallOutcome::Repeated, result);
+        let step = AgentStep { error: step.error, ..given };
         Some(Planned::Given(Box::new(step)))
     }
 

@@ -1,5 +1,7 @@
 //! Limits of a turn.
 
+#[cfg(doc)]
+use crate::steps::CallOutcome;
 use crate::steps::StopReason;
 use lm_template::{Map, ToolCall, Value};
 use std::time::Duration;
@@ -31,8 +33,8 @@ pub struct AgentLimits {
     pub max_rounds: usize,
     /// Maximum number of calls. Default `None`.
     pub max_calls: Option<usize>,
-    /// Maximum number of calls of one tool with the same arguments. Default `None`: [`on_repeat`](Self::on_repeat)
-    /// applies.
+    /// Maximum number of calls of one tool with the same arguments. Default `None`:
+    /// [`on_repeat`](Self::on_repeat) applies.
     pub max_identical_calls: Option<usize>,
     /// Maximum number of tokens of all replies together. Default `None`.
     pub max_output_tokens: Option<usize>,
@@ -73,14 +75,15 @@ pub enum AtLimit {
 /// // A model that makes a call twice.
 /// let reply = Agent::builder(&engine, demo()).build()?.run("How is the weather in Paris?")?;
 /// let outcomes: Vec<_> = reply.steps.iter().map(|step| &step.outcome).collect();
-/// assert_eq!(outcomes, [&CallOutcome::Ran, &CallOutcome::NotRun]);
+/// assert_eq!(outcomes, [&CallOutcome::Ran, &CallOutcome::Repeated]);
 /// assert_eq!(reply.text(), "It is sunny.");
 /// # Ok::<(), lm_tools::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRepeat {
-    /// It does not run: its result says that it has been made, and asks for an answer. A call that failed may
-    /// be tried once more. If a reply has no other calls, the next one cannot call tools.
+    /// It does not run: it has the earlier result again, with a request to answer
+    /// ([`CallOutcome::Repeated`]). A call that failed may be tried once more. If a reply has no other calls,
+    /// the next one cannot call tools.
     #[default]
     Answer,
     /// It runs: for tools that are called until their result changes, such as the state of a job.

@@ -87,6 +87,7 @@ pub(super) fn record_step(span: &Span, step: &AgentStep) {
         CallOutcome::Denied => "denied",
         CallOutcome::Answered => "answered",
         CallOutcome::External => "external",
+        CallOutcome::Repeated => "repeated",
         CallOutcome::NotRun => "not_run",
         CallOutcome::Abandoned => "abandoned",
     };

@@ -57,9 +57,9 @@ pub struct Output<'a> {
 /// Multiplies `m` rows of activations by a packed weight: `y[i, r] = Σ x[i, c] · w[r, c]`.
 ///
 /// Float weights are multiplied as they are and summed in single precision, column by column. For all other
-/// formats the activations are quantised to 8-bit integers with one scale per 32, 64 or 256 columns; a block's
-/// products are summed exactly, then scaled and added block by block. A row's result is bit-identical for
-/// every `m`, number of threads and [`Isa`].
+/// formats the activations are quantised to 8-bit integers with one scale per 32, 64 or 256 columns; a
+/// block's products are summed exactly, then scaled and added block by block. A row's result is bit-identical
+/// for every `m`, number of threads and [`Isa`].
 ///
 /// # Shapes
 /// - `x`: `[m, cols]`

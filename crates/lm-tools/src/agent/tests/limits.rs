@@ -18,7 +18,7 @@ fn outcomes(reply: &AgentReply) -> Vec<CallOutcome> {
     reply.steps.iter().map(|step| step.outcome.clone()).collect()
 }
 
-use CallOutcome::{NotRun, Ran};
+use CallOutcome::{NotRun, Ran, Repeated};
 
 #[test]
 fn calls_per_turn_are_limited() {
@@ -284,13 +284,13 @@ fn context_filling_results_end_the_turn() {
 fn repeated_call_is_answered_from_its_result() {
     let again = || said("multiply", 1, 2);
     let reply = limited(AgentLimits::default(), [again(), again(), "It is 2.".to_owned()]);
-    assert_eq!(outcomes(&reply), [Ran, NotRun]);
+    assert_eq!(outcomes(&reply), [Ran, Repeated]);
     assert_eq!((&reply.stop, reply.text().as_str()), (&StopReason::Answered, "It is 2."));
     let told = reply.steps[1].result.content.text();
-    assert!(told.contains("made already") && told.contains("answer"), "{told}");
+    assert_eq!(told, "2\nNow answer the question in words. Do not call a function.");
     // The reply after a repeat cannot call.
     let reply = limited(AgentLimits::default(), [again(), again(), again(), "Never.".to_owned()]);
-    assert_eq!((reply.stop.clone(), outcomes(&reply)), (StopReason::Answered, vec![Ran, NotRun]));
+    assert_eq!((reply.stop.clone(), outcomes(&reply)), (StopReason::Answered, vec![Ran, Repeated]));
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn new_calls_beside_a_repeat_run_and_more_may_follow() {
     let both = said("multiply", 1, 2) + "\n" + &said("multiply", 3, 4);
     let replies = [said("multiply", 1, 2), both, said("multiply", 5, 6), "It is 30.".to_owned()];
     let reply = limited(AgentLimits::default(), replies);
-    assert_eq!(outcomes(&reply), [Ran, NotRun, Ran, Ran]);
+    assert_eq!(outcomes(&reply), [Ran, Repeated, Ran, Ran]);
     assert_eq!(reply.text(), "It is 30.");
 }
 
@@ -316,9 +316,11 @@ fn failed_call_is_tried_once_more() {
     let tools = Toolset::new().with(divide::tool()).expect("one tool");
     let limits = AgentLimits::default();
     let reply = agent_with(tools, replies).turn("Go on.").limits(limits).run().expect("a reply");
-    assert_eq!(outcomes(&reply), [Ran, Ran, NotRun]);
-    let told = reply.steps[2].result.content.text();
-    assert!(told.contains("failed twice"), "{told}");
+    assert_eq!(outcomes(&reply), [Ran, Ran, Repeated]);
+    let [_, second, third] = &reply.steps[..] else { panic!("{:?}", reply.steps) };
+    let told = third.result.content.text();
+    assert!(told.starts_with(&second.result.content.text()) && told.contains("Now answer"), "{told}");
+    assert_eq!(third.error, second.error);
     assert_eq!(reply.text(), "It does not work.");
 }
 
