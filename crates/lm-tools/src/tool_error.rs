@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 4096;
 #[non_exhaustive]
 pub enum ToolError {
     /// The call has an unknown argument.
-    #[error("there is no argument `{argument}`, the arguments are: {}", known.join(", "))]
+    #[error("there is no argument `{argument}`, {}", arguments(known))]
     UnknownArgument {
         /// Its name.
         argument: String,
@@ -194,9 +194,22 @@ impl ToolError {
     }
 }
 
+fn arguments(known: &[String]) -> String {
+    match known {
+        [] => "the tool takes none".to_owned(),
+        known => format!("the arguments are: {}", known.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tool_without_arguments_says_so() {
+        let error = ToolError::UnknownArgument { argument: "zone".to_owned(), known: vec![] };
+        assert_eq!(error.to_string(), "there is no argument `zone`, the tool takes none");
+    }
 
     #[test]
     fn causes_are_logged_when_a_model_text_is_set() {

@@ -41,7 +41,7 @@ pub struct SamplerArgs {
     logit_bias: Vec<(TokenId, f32)>,
     #[command(flatten)]
     filters: FilterArgs,
-    /// Random seed [default: drawn for each reply; --stats and --json show it]
+    /// Random seed [default: drawn for each reply; `lm chat --stats` and --json show it]
     #[arg(long, value_parser = numbers::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Maximum number of tokens in a reply [default: until the context is full]

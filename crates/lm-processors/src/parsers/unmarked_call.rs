@@ -173,11 +173,15 @@ impl Held {
         let name = members.get("name")?.as_str()?;
         let arguments = members.get(key)?;
         let tool = tools.iter().find(|tool| tool.name() == name)?;
+        let Value::Object(fields) = arguments else { return None };
         let fits = match tool.parameters() {
             Value::Null => true,
-            schema => validator(schema, false).is_ok_and(|validator| validator.is_valid(arguments)),
+            schema => {
+                declares(schema, fields)
+                    && validator(schema, false).is_ok_and(|validator| validator.is_valid(arguments))
+            }
         };
-        let Value::Object(arguments) = arguments else { return None };
+        let arguments = fields;
         let text = serde_json::to_string(arguments).ok()?;
         fits.then(|| (ToolCall::new(name, arguments.clone()), text))
     }
@@ -217,6 +221,17 @@ impl Object {
         };
         self.close.starts_with(rest) && after.len() <= rest.len() + 1 + MAX_LAYOUT_BYTES
     }
+}
+
+/// Returns true if a schema that lists its properties lists all of these, as the grammar of marked calls
+/// requires where the schema says nothing about others.
+fn declares(schema: &Value, fields: &Map<String, Value>) -> bool {
+    const OTHERS: [&str; 5] = ["additionalProperties", "patternProperties", "allOf", "anyOf", "oneOf"];
+    if OTHERS.iter().any(|keyword| schema.get(*keyword).is_some()) {
+        return true;
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    properties.is_none_or(|properties| fields.keys().all(|name| properties.contains_key(name)))
 }
 
 /// Start of a reply: a code block, tags, or the object itself.
@@ -350,6 +365,7 @@ mod tests {
             CALL.replace("weather", "wether"),
             CALL.replace("weather", "weather2"),
             CALL.replace("city", "town"),
+            CALL.replace("\"Rome\"", "\"Rome\", \"country\": \"Italy\""),
             CALL.replace("\"Rome\"", "5"),
             CALL.replace("{\"name\"", "{\"id\": 1, \"name\""),
             format!("{}, \"response\": 5}}", &CALL[..CALL.len() - 1]),

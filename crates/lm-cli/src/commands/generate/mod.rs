@@ -49,6 +49,9 @@ end are ignored. The exit code is 1 if a line failed.";
 const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed within the tokens that were left of the context or of --max-tokens \
                               (-n); in a schema, maxLength limits a string and maxItems an array";
 
+/// Note on a call whose end is not the model's.
+const CALL_CUT_OFF: &str = "note: a tool call was cut off by the token limit and left out; --max-tokens (-n) or --context allows more";
+
 /// Arguments that apply to conversations only.
 const CHAT_ARGS: [&str; 10] = [
     "image",
@@ -263,6 +266,9 @@ fn reply(
         let event = event?;
         match &event {
             ConversationEvent::Text(piece) => output.text.push_str(piece),
+            ConversationEvent::Finished(reply) if reply.cut_call.is_some() => {
+                output.screen.note(CALL_CUT_OFF)?
+            }
             ConversationEvent::Finished(reply) => output.cut_note(&reply.finish)?,
             _ => {}
         }
