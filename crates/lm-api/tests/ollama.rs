@@ -250,3 +250,9 @@ fn images_need_no_text() {
         assert_eq!(request.last.content.parts(), [image.clone(), expected], "{content}");
     }
 }
+
+#[test]
+fn empty_system_text_is_no_message() {
+    let request = read_prompt(json!({"system": ""})).expect("a request");
+    assert!(request.preface.messages.is_empty());
+}

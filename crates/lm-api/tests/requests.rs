@@ -213,6 +213,7 @@ fn absent_fields_keep_server_defaults() {
     let mut base = ConversationConfig::default();
     base.session.sampler.top_p = 0.9;
     base.session.stop = vec!["END".to_owned()];
+    base.session.sampler.logit_bias = vec![(4, 1.0)];
     let request = read(json!({
         "model": "m", "temperature": 0.5, "seed": -1, "stop": "\n", "max_tokens": 9, "max_completion_tokens": 7, "n": 3,
         "logit_bias": {"5": -100}, "tools": [tool("a"), tool("b")], "tool_choice": {"type": "function", "name": "b"},
@@ -227,7 +228,8 @@ fn absent_fields_keep_server_defaults() {
         (0.5, 0.9, Some(1)),
         "the third seed from -1"
     );
-    assert_eq!((sampler.logit_bias.as_slice(), session.max_output_tokens), (&[(5, -100.0)][..], Some(7)));
+    assert_eq!(sampler.logit_bias, [(4, 1.0), (5, -100.0)]);
+    assert_eq!(session.max_output_tokens, Some(7));
     assert_eq!(session.stop, ["END", "\n"]);
     assert_eq!((request.choices, request.turn.logprobs), (3, Some(0)));
     assert_eq!(request.turn.tool_choice, ToolChoice::Named("b".to_owned()));

@@ -175,4 +175,14 @@ mod tests {
             assert_eq!(cut.arguments.len(), [0, 0, 8, 16][read]);
         }
     }
+
+    #[test]
+    fn cut_call_that_began_as_a_repeat_is_passed_as_far_as_it_was_written() {
+        let mut filter = CallFilter::default();
+        events(0, "read", "Paris").into_iter().for_each(|event| drop(filter.push(event, false)));
+        let again = events(1, "read", "Paris");
+        again[..2].iter().for_each(|event| assert_eq!(filter.push(event.clone(), false), []));
+        assert_eq!(filter.push(again[2].clone(), true), again[..2]);
+        assert_eq!(filter.cut().map(|cut| cut.arguments.len()), Some(8));
+    }
 }

@@ -204,3 +204,15 @@ fn names_equal_those_of_ggml() {
     let error = "q9_k".parse::<GgmlType>().expect_err("no type");
     assert!(error.to_string().contains("q8_0, q4_0, q4_1"), "{error}");
 }
+
+#[test]
+fn infinite_scales_are_rejected() {
+    for (bits, infinite) in [(0x7c00_u16, f32::INFINITY), (0xfc00, f32::NEG_INFINITY)] {
+        let mut blocks = GgmlType::Q8_0.quantize(64, Source::F32(&[1.0; 5 * 64])).expect("finite values");
+        let second_of_row_4 = (4 * 2 + 1) * 34;
+        blocks[second_of_row_4..][..2].copy_from_slice(&bits.to_le_bytes());
+        let error = PackedMatrix::from_blocks(GgmlType::Q8_0, 5, 64, &blocks).expect_err("an infinite scale");
+        let Error::NotRepresentable { row: 4, col: 32, value, .. } = error else { panic!("{error}") };
+        assert_eq!(value, infinite);
+    }
+}

@@ -279,6 +279,7 @@ fn configured_limits_apply_to_every_path() {
         let response = server.post(path, body);
         assert_eq!(response.status, 400, "{path}: {}", response.body);
     }
+    assert_eq!(server.post("/tokenize", &json!({"content": "Hell"})).status, 200, "exactly at the limit");
 }
 
 #[test]

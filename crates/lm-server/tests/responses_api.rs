@@ -131,6 +131,12 @@ fn response_continues_an_earlier_one() {
     let whole = respond(&server, &json!({"input": items}));
     assert_eq!(whole["usage"]["input_tokens"], second["usage"]["input_tokens"]);
 
+    // An error names the place in the request's own input.
+    let unreadable = json!({"type": "picture"});
+    let body = json!({"input": [message("user", "a"), unreadable], "previous_response_id": id});
+    let error = server.post("/v1/responses", &body).json();
+    assert!(error["error"]["param"].as_str().is_some_and(|param| param.starts_with("input[1]")), "{error}");
+
     let unknown = server.post("/v1/responses", &json!({"input": "On.", "previous_response_id": "resp_0"}));
     assert_eq!(
         unknown.error(),

@@ -171,6 +171,17 @@ fn complete_text_ends_where_the_model_prefers_an_excluded_token() {
     assert_eq!((lower.0, lower.2), ("a".repeat(12), 0));
     // The first token has no text before it.
     assert_eq!(text("(a{2})?", prefers_x()).0, "aa");
+    // A preferred token that begins like the further part is no end: the part comes in shorter tokens.
+    let of_two_letters = |id: u32| {
+        let bytes = tokenizer.token_bytes(id);
+        let letters = bytes.len() > 1 && bytes.iter().all(u8::is_ascii_lowercase) && bytes[0] != bytes[1];
+        letters.then(|| (id, char::from(bytes[0]).to_string()))
+    };
+    let (longer, letter) =
+        (0..tokenizer.vocab_size() as u32).find_map(of_two_letters).expect("a token such as `an`");
+    let mut spelled = bias(&[(&letter, 100.0)]);
+    spelled.logit_bias.push((longer, 200.0));
+    assert_eq!(text(&format!("{letter}{{3,9}}"), spelled).0, letter.repeat(9));
 }
 
 #[test]

@@ -387,6 +387,28 @@ mod tests {
         assert_eq!(read(CALL, &none), (CALL.to_owned(), vec![]));
     }
 
+    /// A parser whose events are given.
+    struct Scripted(Vec<ProcessorEvent>);
+
+    impl OutputParser for Scripted {
+        fn push(&mut self, _delta: &str) -> Vec<ProcessorEvent> {
+            std::mem::take(&mut self.0)
+        }
+        fn finish(&mut self) -> Vec<ProcessorEvent> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn held_text_precedes_a_later_channel() {
+        let channel = ProcessorEvent::Channel { name: "reasoning".to_owned(), text: "Hm.".to_owned() };
+        let events = vec![ProcessorEvent::Text("{\"name\": ".to_owned()), channel];
+        let mut parser = UnmarkedCallParser::new(Box::new(Scripted(events.clone())), options().tools);
+        let mut got = parser.push("");
+        got.extend(parser.finish());
+        assert_eq!(got, events);
+    }
+
     #[test]
     fn text_passes_as_soon_as_it_is_no_call() {
         for (reply, held) in [

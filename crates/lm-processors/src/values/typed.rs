@@ -106,6 +106,8 @@ mod tests {
             ("7.0", json!({"type": "integer"}), json!(7)),
             ("7.5", json!({"type": "integer"}), json!("7.5")),
             ("1e3", json!({"type": "integer"}), json!(1000)),
+            ("1e300", json!({"type": "integer"}), json!("1e300")),
+            ("-1e19", json!({"type": "integer"}), json!("-1e19")),
             ("42", json!({"type": "number"}), json!(42)),
             ("5.0", json!({"type": "number"}), json!(5.0)),
             ("TRUE", json!({"type": "boolean"}), json!(true)),

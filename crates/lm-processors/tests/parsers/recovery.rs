@@ -105,3 +105,36 @@ fn round_bracket_starts_no_arguments_without_recovery() {
         parse(family("gemma4"), &options, ["<|tool_call>call:forecast(town:<|\"|>Graz<|\"|>)<tool_call|>"]);
     assert!(matches!(&events[..], [ProcessorEvent::Malformed { index: None, .. }]), "{events:?}");
 }
+
+#[test]
+fn unfinished_list_keeps_the_text_of_a_malformed_call() {
+    let good = r#"{"name": "forecast", "arguments": {"town": "Graz"}}"#;
+    let bad = r#"{"name": "forecast", "arguments": {}, "arguments": {}}"#;
+    let got = read("mistral_json", Recovery::On, "", &format!("[TOOL_CALLS][{good}, {bad}, "));
+    assert_eq!(got.calls, [call(json!({"town": "Graz"}))]);
+    assert!(got.text.contains(r#""arguments": {}, "arguments""#), "{}", got.text);
+}
+
+/// Between markers a string may have a raw line break; in a reply that only looks like a call it may not.
+#[test]
+fn line_break_in_a_string_is_accepted_between_markers_alone() {
+    let object = "{\"name\": \"forecast\", \"parameters\": {\"town\": \"Graz\nWien\"}}";
+    let bare = read("llama3_json", Recovery::On, "", object);
+    assert_eq!((bare.calls.len(), bare.text.as_str()), (0, object));
+    let marked = object.replace("parameters", "arguments");
+    let got = read("qwen", Recovery::On, "", &format!("<tool_call>\n{marked}\n</tool_call>"));
+    assert_eq!(got.calls, [call(json!({"town": "Graz\nWien"}))]);
+}
+
+#[test]
+fn repeated_key_of_an_undeclared_parameter_is_text_of_the_value() {
+    let options = ParserOptions {
+        tools: [ToolSpec::new("forecast", "", json!({"type": "object"}))].into(),
+        prompt_tail: Some("".into()),
+        ..ParserOptions::default()
+    };
+    let parameters = "<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\n<parameter=a>\ny\n</parameter>\n";
+    let reply = format!("<tool_call>\n<function=forecast>\n{parameters}</function>\n</tool_call>");
+    let got = sum(parse(family("qwen3_coder_xml"), &options, [reply.as_str()]), Broken::Text);
+    assert_eq!(got.calls[0]["arguments"]["b"], "x\n<parameter=a>\ny");
+}

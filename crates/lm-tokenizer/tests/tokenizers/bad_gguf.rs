@@ -192,6 +192,9 @@ fn tokens_around_a_raw_prompt_are_those_of_the_file() {
     assert!(prompt(unnamed, "a").1.is_empty());
     let pieces = sentencepiece(&["a", "▁", "b"]);
     assert_eq!(prompt(pieces, "a").1, [1], "its unnamed default");
+    let ended = sentencepiece(&["a", "▁", "b"]).without("tokenizer.ggml.eos_token_id");
+    let ids = prompt(ended.with(eos, Value::Bool(true)), "a").0;
+    assert_eq!((ids.first(), ids.last()), (Some(&1), Some(&2)), "its unnamed defaults");
 }
 
 #[test]

@@ -45,6 +45,11 @@ fn products_add_the_squares_of_their_inputs() {
             assert_sums("qkv", &of.matrices()[0], &both);
         }
         assert_close("q", y, linear(rms_norm(x(), norm(), 1e-5), q), 1e-6);
+        let biases = [91, 92, 93].map(|seed| Some(noise_tensor([5], seed, &device)));
+        let biased = qkv(x(), norm(), 1e-5, [q, k, v], biases.clone());
+        for ((y, weight), bias) in biased.into_iter().zip([q, k, v]).zip(biases.into_iter().flatten()) {
+            assert_close("qkv", y, linear_bias(rms_norm(x(), norm(), 1e-5), weight, bias, None), 1e-6);
+        }
         let [(gate, of_gate), (up, of_up)] = [78, 79].map(|seed| recorded(1, 5, 8, seed));
         gated(x(), norm(), 1e-5, &gate, &up, Activation::Silu);
         for of in [of_gate, of_up] {
@@ -79,4 +84,14 @@ fn experts_sum_only_their_rows() {
         }
         assert_eq!((of_gate[1].rows, of_down[1].rows), (0, 0));
     }
+}
+
+#[test]
+#[should_panic(expected = "the bias must be as long as a row of the result")]
+fn longer_bias_is_rejected() {
+    let device = Device::Cpu.burn().unwrap();
+    let w = PackedMatrix::pack(WeightFormat::F32, 5, 8, Source::F32(&noise(5 * 8, 1))).unwrap();
+    let w = Weight::from(Arc::new(w));
+    let biases = [Some(noise_tensor([6], 4, &device)), None, None];
+    qkv(noise_tensor([3, 8], 2, &device), noise_tensor([8], 3, &device), 1e-5, [&w, &w, &w], biases);
 }

@@ -333,3 +333,16 @@ fn repeated_calls_run_where_the_limits_say_so() {
     let counted = AgentLimits { max_identical_calls: Some(3), ..AgentLimits::default() };
     assert_eq!(outcomes(&limited(counted, replies())), [Ran, Ran, Ran]);
 }
+
+#[test]
+fn complete_call_before_a_cut_one_runs() {
+    let two = format!("{}\n{}", said("multiply", 1, 2), said("multiply", 3, 4));
+    let all = limited(AgentLimits::default(), [two.clone(), "2 and 12.".to_owned()]).finished[0]
+        .usage
+        .output_tokens;
+    let short = TurnOptions { max_output_tokens: Some(all - 4), ..TurnOptions::default() };
+    let mut agent = agent([two, "2.".to_owned()]);
+    let reply = agent.run_with("Go on.", short).expect("a reply");
+    assert_eq!((outcomes(&reply), &reply.stop), (vec![Ran], &StopReason::Answered));
+    assert_eq!(reply.text(), "2.");
+}
