@@ -184,6 +184,21 @@ fn with_template(model: &str, [image, audio]: [&str; 2]) -> tempfile::TempDir {
 }
 
 #[test]
+fn chat_with_a_model_without_settings_samples() {
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/models/qwen3-tiny");
+    let folder = with_template(tiny, ["", ""]);
+    let settings = folder.path().join("generation_config.json");
+    std::fs::remove_file(settings).expect("the checkpoint has one");
+    let seed = |more: &[&str]| {
+        let args = [&["Hello", "-m", shown(folder.path()), "-n", "2"], more].concat();
+        events(&args, "")[0]["seed"].clone()
+    };
+    assert!(seed(&[]).is_u64(), "drawn for a reply that is sampled");
+    assert!(seed(&["--temperature", "0"]).is_null());
+    assert!(seed(&["--raw"]).is_null(), "plain text is continued greedily");
+}
+
+#[test]
 fn media_files_are_read_before_the_model() {
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vision/gemma3-tiny");
     let media = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/media/");
