@@ -2,9 +2,9 @@
 //!
 //! Codes are multiplied by the quantised rows. The zero-point correction, the zero point times the sum of the
 //! row's values, is the initial value of a group's sum. In types whose groups have integer scales, the sums
-//! are scaled and added as integers too, so that 256 columns are one step of an output's chain, `sum = (step
-//! · d) · dot + sum`, plus one for the minimums. In the other types each group of 32 columns is a step, `sum
-//! = (step · d) · dot + sum`, plus `offset · d · sum of the row's values` in types with offsets.
+//! are scaled and added as integers too, so that 256 columns are one step of an output's chain,
+//! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each group of 32 columns is
+//! such a step, plus one for the offset, `sum = offset · (d · sum of the row's values) + sum`.
 //!
 //! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
 //! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
