@@ -27,6 +27,7 @@ mod responses;
 mod running;
 mod sampling;
 mod text_inputs;
+mod timings;
 mod tools;
 
 pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};

@@ -1,119 +1,84 @@
-//! Formatted answers: the value under a format beside the one in a free answer.
-
-use std::path::Path;
+//! Formatted answers beside free ones, and beside those of llama.cpp.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::models::Model;
-use super::service::Service;
-
-/// Questions with one short answer: the text, the right answer, and the other choices.
-const QUESTIONS: &[(&str, &str, [&str; 3])] = &[
-    ("What is the capital of France?", "Paris", ["Rome", "Madrid", "Berlin"]),
-    ("What is the capital of Japan?", "Tokyo", ["Kyoto", "Seoul", "Beijing"]),
-    ("Which planet is known as the red planet?", "Mars", ["Venus", "Jupiter", "Saturn"]),
-    ("What colour is the sky on a clear day?", "blue", ["green", "red", "yellow"]),
-    ("Which animal barks?", "dog", ["cat", "cow", "horse"]),
-    ("How many days has a week?", "7", ["5", "6", "8"]),
-    ("How many legs has a spider?", "8", ["4", "6", "10"]),
-    ("What is 2 + 3?", "5", ["4", "6", "7"]),
-    ("What is 10 - 4?", "6", ["5", "7", "8"]),
-    ("Which language is spoken in Brazil?", "Portuguese", ["Spanish", "English", "French"]),
-    ("What is the opposite of hot?", "cold", ["warm", "wet", "dry"]),
-    ("Which metal is liquid at room temperature?", "mercury", ["iron", "gold", "copper"]),
-    ("What gas do plants take in?", "carbon dioxide", ["oxygen", "nitrogen", "helium"]),
-    ("Which season comes after winter?", "spring", ["summer", "autumn", "fall"]),
-    ("In which continent is Egypt?", "Africa", ["Asia", "Europe", "America"]),
-    ("What is the first month of the year?", "January", ["March", "June", "December"]),
-];
+use super::questions::{self, Format, Group};
+use super::service::{Program, Service};
 
 /// Row of the table.
 pub struct Row {
     pub model: &'static str,
     pub format: &'static str,
+    pub replies: &'static str,
     pub right: usize,
+    pub valid: usize,
     pub all: usize,
-    pub invalid: usize,
+    /// Sum over the replies of the probability that the mask removed at the first token.
+    pub removed: Option<f64>,
 }
 
-/// Asks all questions, free and in each format.
-pub fn measure(model: &Model, path: &Path, limit: usize) -> Result<Vec<Row>> {
-    let service = Service::start(path)?;
-    let formats: [(&str, Format); 4] = [
-        ("free", Format::Free),
-        ("choice", Format::Choice),
-        ("regex", Format::Regex),
-        ("JSON Schema", Format::Json),
-    ];
-    formats.into_iter().map(|(name, format)| row(model, name, format, &service, limit)).collect()
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Free,
-    Choice,
-    Regex,
-    Json,
-}
-
-fn row(model: &Model, name: &'static str, format: Format, service: &Service, limit: usize) -> Result<Row> {
-    let mut row = Row { model: model.name, format: name, right: 0, all: 0, invalid: 0 };
-    for (question, right, others) in QUESTIONS.iter().take(limit) {
-        let reply = service.reply(request(question, right, others, format), false)?;
-        row.all += 1;
-        let answer = match format {
-            Format::Json => serde_json::from_str::<Value>(&reply.text)
-                .ok()
-                .and_then(|value| value["answer"].as_str().map(str::to_owned)),
-            _ => Some(reply.text.clone()),
-        };
-        let valid = reply.finish == "stop"
-            && match format {
-                Format::Free => true,
-                Format::Choice => {
-                    answer.as_deref().is_some_and(|text| text == *right || others.contains(&text))
-                }
-                Format::Regex => answer.as_deref().is_some_and(is_short),
-                Format::Json => answer.is_some(),
-            };
-        row.invalid += usize::from(!valid);
-        let says = |text: &String| {
-            let text = text.to_lowercase();
-            text.contains(&right.to_lowercase())
-                && !others.iter().any(|other| text.contains(&other.to_lowercase()))
-        };
-        row.right += usize::from(answer.as_ref().is_some_and(says));
+/// Asks all questions, at most `limit` of a kind, free and in their formats.
+pub fn measure(model: &Model, service: &Service, limit: usize) -> Result<Vec<Row>> {
+    let mut rows: Vec<Row> = Vec::new();
+    for group in questions::read()? {
+        for formatted in [false, true] {
+            let row = row(model, service, &group, formatted, limit)?;
+            println!("{}, {}: {} of {}", row.format, row.replies, row.right, row.all);
+            let same = |other: &&mut Row| (other.format, other.replies) == (row.format, row.replies);
+            match rows.iter_mut().find(same) {
+                Some(sum) => sum.add(&row),
+                None => rows.push(row),
+            }
+        }
     }
-    println!("{name}: {} of {}", row.right, row.all);
+    Ok(rows)
+}
+
+fn row(model: &Model, service: &Service, group: &Group, formatted: bool, limit: usize) -> Result<Row> {
+    let format = group.format.name();
+    let replies = name(service.program, formatted);
+    let mut row = Row { model: model.name, format, replies, right: 0, valid: 0, all: 0, removed: None };
+    for (text, right) in group.items.iter().take(limit) {
+        let mut request = group.request(text);
+        if formatted {
+            constrain(service.program, &group.format, &mut request);
+        }
+        let reply = service.reply(request, false)?;
+        row.all += 1;
+        row.valid += usize::from(reply.finish == "stop" && group.format.is_valid(&reply.text));
+        row.right += usize::from(group.format.is_right(&reply.text, right));
+        row.removed = sum(row.removed, reply.removed);
+    }
     Ok(row)
 }
 
-/// A text that the regular expression of [`request`] allows.
-fn is_short(text: &str) -> bool {
-    (1..=60).contains(&text.len()) && text.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ')
+impl Row {
+    fn add(&mut self, other: &Self) {
+        self.right += other.right;
+        self.valid += other.valid;
+        self.all += other.all;
+        self.removed = sum(self.removed, other.removed);
+    }
 }
 
-fn request(question: &str, right: &str, others: &[&str; 3], format: Format) -> Value {
-    let content = format!("{question} Answer with one word or number.");
-    let mut request = json!({"messages": [{"role": "user", "content": content}]});
-    let mut choices = vec![right];
-    choices.extend(others);
-    choices.sort_unstable();
-    match format {
-        Format::Free => {}
-        Format::Choice => request["structured_outputs"] = json!({"choice": choices}),
-        Format::Regex => request["structured_outputs"] = json!({"regex": "[A-Za-z0-9 ]{1,60}"}),
-        Format::Json => {
-            let schema = json!({
-                "type": "object",
-                "properties": {"answer": {"type": "string"}},
-                "required": ["answer"],
-                "additionalProperties": false,
-            });
-            request["response_format"] =
-                json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}});
-        }
+fn sum(left: Option<f64>, right: Option<f64>) -> Option<f64> {
+    left.zip(right).map(|(left, right)| left + right).or(left).or(right)
+}
+
+fn name(program: Program, formatted: bool) -> &'static str {
+    match (program, formatted) {
+        (Program::Lm, false) => "free",
+        (Program::Lm, true) => "in the format",
+        (Program::LlamaCpp, false) => "llama.cpp, free",
+        (Program::LlamaCpp, true) => "llama.cpp, in the format",
     }
-    request
+}
+
+fn constrain(program: Program, format: &Format, request: &mut Value) {
+    match program {
+        Program::Lm => format.constrain(request),
+        Program::LlamaCpp => format.constrain_llama_cpp(request),
+    }
 }

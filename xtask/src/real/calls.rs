@@ -2,14 +2,13 @@
 //! without any grammar.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::cases::{self, Call, Case, IRRELEVANCE, Scores};
 use super::models::Model;
-use super::service::{Reply, Service};
+use super::service::{Program, Reply, Service};
 
 /// Mode of the requests.
 #[derive(Clone, Copy)]
@@ -21,11 +20,16 @@ struct Mode {
     generous: bool,
 }
 
-const MODES: [Mode; 4] = [
+const MODES: &[Mode] = &[
     Mode { name: "text, read generously", choice: "none", streamed: false, generous: true },
     Mode { name: "`auto`", choice: "auto", streamed: false, generous: false },
     Mode { name: "`required`", choice: "required", streamed: false, generous: false },
     Mode { name: "`required`, streamed", choice: "required", streamed: true, generous: false },
+];
+
+const LLAMA_CPP_MODES: &[Mode] = &[
+    Mode { name: "llama.cpp, `auto`", choice: "auto", streamed: false, generous: false },
+    Mode { name: "llama.cpp, `required`", choice: "required", streamed: false, generous: false },
 ];
 
 /// Row of the table.
@@ -37,12 +41,14 @@ pub struct Row {
     pub repeated: usize,
     pub cut: usize,
     pub refused: usize,
+    /// Sum over the replies of the probability that the mask removed at the first token, and their number.
+    pub removed: (f64, usize),
 }
 
 /// Runs all modes.
-pub fn measure(model: &Model, path: &Path, cases: &[Case]) -> Result<Vec<Row>> {
-    let service = Service::start(path)?;
-    MODES.iter().map(|mode| row(model, *mode, &service, cases)).collect()
+pub fn measure(model: &Model, service: &Service, cases: &[Case]) -> Result<Vec<Row>> {
+    let modes = if service.program == Program::Lm { MODES } else { LLAMA_CPP_MODES };
+    modes.iter().map(|mode| row(model, *mode, service, cases)).collect()
 }
 
 fn row(model: &Model, mode: Mode, service: &Service, cases: &[Case]) -> Result<Row> {
@@ -57,6 +63,7 @@ fn row(model: &Model, mode: Mode, service: &Service, cases: &[Case]) -> Result<R
         repeated: 0,
         cut: 0,
         refused: 0,
+        removed: (0.0, 0),
     };
     let mut calls = Vec::new();
     for case in &cases {
@@ -71,6 +78,9 @@ fn row(model: &Model, mode: Mode, service: &Service, cases: &[Case]) -> Result<R
         row.reasoned += usize::from(!reply.reasoning.is_empty());
         row.repeated += usize::from(reply.repeats_a_call());
         row.cut += usize::from(reply.finish == "length");
+        if let Some(removed) = reply.removed {
+            row.removed = (row.removed.0 + removed, row.removed.1 + 1);
+        }
         calls.push(if mode.generous { generous(&reply.text, &case.value)? } else { reply.calls });
     }
     row.scores = cases::score(&cases, &calls)?;

@@ -1,11 +1,13 @@
 //! `cargo xtask real DIR`: trained models beside reference data: calls of the Berkeley function-calling
-//! leaderboard, formatted answers, perplexity. Writes the table of docs/real-models.md.
+//! leaderboard, formatted answers, perplexity. Writes the tables of docs/real-models.md.
 
 mod answers;
 mod calls;
 mod cases;
+mod llama_cpp;
 mod models;
 mod perplexity;
+mod questions;
 mod report;
 mod service;
 
@@ -15,7 +17,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 
 use crate::process;
+use cases::Case;
 use models::Model;
+use report::Report;
+use service::Service;
 
 const EXAMPLES: &str = "\
 DIR has the GGUF files of trained models under their published names; those that are missing are left out. The cases are in \
@@ -24,6 +29,7 @@ $LM_SHARED/bfcl (default ../shared/bfcl), and its score.py, for which python3 is
 Examples:
   cargo xtask real ~/models
   cargo xtask real ~/models --only qwen2.5-coder-0.5b --cases held-out
+  cargo xtask real ~/models --llama-server llama.cpp/build/bin/llama-server
   cargo xtask real ~/models --limit 2 --no-report        a quick look";
 
 #[derive(clap::Args)]
@@ -40,6 +46,9 @@ pub struct Args {
     /// Maximum number of cases of each category
     #[arg(long, value_name = "N", default_value_t = usize::MAX, hide_default_value = true)]
     limit: usize,
+    /// Program `llama-server` of llama.cpp: measure its replies to the same requests as well
+    #[arg(long, value_name = "PROGRAM")]
+    llama_server: Option<PathBuf>,
     /// Print the tables only
     #[arg(long)]
     no_report: bool,
@@ -61,15 +70,16 @@ pub fn run(args: &Args) -> Result<()> {
     }
     ensure!(!there.is_empty(), "{} has none of the models", args.folder.display());
     let cases = cases::read(args.cases, args.limit)?;
-    let mut report = report::Report::default();
+    let mut report = Report::default();
     for model in there {
         println!("== {}", model.name);
         let path = folder.join(model.file);
-        if model.calls {
-            report.calls.extend(calls::measure(model, &path, &cases)?);
-        }
         if model.chats {
-            report.answers.extend(answers::measure(model, &path, args.limit)?);
+            measure(model, &Service::start(&path)?, &cases, args.limit, &mut report)?;
+        }
+        if let Some(program) = args.llama_server.as_ref().filter(|_| model.chats) {
+            let service = Service::start_llama_cpp(program, &path)?;
+            measure(model, &service, &cases, args.limit, &mut report)?;
         }
         report.perplexity.push(perplexity::measure(model, &path)?);
     }
@@ -80,5 +90,20 @@ pub fn run(args: &Args) -> Result<()> {
         let page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         fs::write(&path, report::replaced(&page, &text)?)?;
     }
+    Ok(())
+}
+
+/// Measures the replies of one server.
+fn measure(
+    model: &Model,
+    service: &Service,
+    cases: &[Case],
+    limit: usize,
+    report: &mut Report,
+) -> Result<()> {
+    if model.calls {
+        report.calls.extend(calls::measure(model, service, cases)?);
+    }
+    report.answers.extend(answers::measure(model, service, limit)?);
     Ok(())
 }

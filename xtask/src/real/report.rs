@@ -27,15 +27,20 @@ impl Report {
             let sample = if sample == Sample::First { "first" } else { "held-out" };
             writeln!(text, "Calls, {sample} cases of each category:\n")?;
             text += "| model | replies | one call | several calls | written by users | all | no call where none fits | \
-                     reasoning | repeats | cut | refused |\n|---|---|---|---|---|---|---|---|---|---|---|\n";
+                     reasoning | repeats | cut | refused | removed |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
             for row in &self.calls {
                 writeln!(text, "{}", call_row(row))?;
             }
         }
         if !self.answers.is_empty() {
-            text += "\nShort answers:\n\n| model | format | right | invalid or cut |\n|---|---|---|---|\n";
-            for answers::Row { model, format, right, all, invalid } in &self.answers {
-                writeln!(text, "| {model} | {format} | {right} of {all} | {invalid} |")?;
+            text += "\nFormatted answers:\n\n| model | format | replies | right | valid | removed |\n\
+                     |---|---|---|---|---|---|\n";
+            for answers::Row { model, format, replies, right, valid, all, removed } in &self.answers {
+                let removed = mean(removed.map(|removed| (removed, *all)));
+                writeln!(
+                    text,
+                    "| {model} | {format} | {replies} | {right} of {all} | {valid} | {removed} |"
+                )?;
             }
         }
         text += "\nPerplexity of `docs/ARCHITECTURE.md`:\n\n| model | perplexity |\n|---|---|\n";
@@ -47,7 +52,8 @@ impl Report {
 }
 
 fn call_row(row: &calls::Row) -> String {
-    let calls::Row { model, mode, scores, reasoned, repeated, cut, refused } = row;
+    let calls::Row { model, mode, scores, reasoned, repeated, cut, refused, removed } = row;
+    let removed = mean(Some(*removed).filter(|(_, count)| *count > 0));
     let sum = |names: &[&str]| of(scores, names);
     let one = sum(&["simple_python", "multiple"]);
     let several = sum(&["parallel", "parallel_multiple"]);
@@ -57,8 +63,13 @@ fn call_row(row: &calls::Row) -> String {
     let none = sum(&[IRRELEVANCE]);
     format!(
         "| {model} | {mode} | {one} | {several} | {live} | {all} | {none} | {reasoned} | {repeated} | {cut} | \
-         {refused} |"
+         {refused} | {removed} |"
     )
+}
+
+/// Mean of a sum over a number of replies, in per cent.
+fn mean(sum: Option<(f64, usize)>) -> String {
+    sum.map_or_else(|| "–".to_owned(), |(sum, count)| format!("{:.0} %", 100.0 * sum / count as f64))
 }
 
 /// Right cases of some categories.

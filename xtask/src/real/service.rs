@@ -1,4 +1,4 @@
-//! Replies of a model by the chat completions of `lm serve`.
+//! Replies of a model by the chat completions of `lm serve`, or of llama.cpp's server.
 
 use std::path::Path;
 
@@ -6,14 +6,30 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::cases::Call;
+use super::llama_cpp::LlamaServer;
 use crate::load::{Connection, Lm, Server};
 
 /// Maximum number of tokens of a reply.
 const MAX_TOKENS: usize = 400;
 
+/// A program that serves models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    Lm,
+    LlamaCpp,
+}
+
 /// A running server of one model.
 pub struct Service {
-    server: Server,
+    pub program: Program,
+    addr: String,
+    _server: Running,
+}
+
+/// The process, which ends with it.
+enum Running {
+    Lm { _server: Server },
+    LlamaCpp { _server: LlamaServer },
 }
 
 /// A reply, as far as it is measured.
@@ -23,12 +39,24 @@ pub struct Reply {
     pub reasoning: String,
     pub calls: Vec<Call>,
     pub finish: String,
+    /// Probability that a constraint's mask removed at the first token.
+    pub removed: Option<f64>,
 }
 
 impl Service {
+    /// Starts `lm serve`.
     pub fn start(model: &Path) -> Result<Self> {
         let lm = Lm { model: Some(model.to_owned()), quantize: None };
-        Ok(Self { server: Server::start(&lm, &[])? })
+        let server = Server::start(&lm, &[])?;
+        let addr = server.addr.clone();
+        Ok(Self { program: Program::Lm, addr, _server: Running::Lm { _server: server } })
+    }
+
+    /// Starts llama.cpp's server.
+    pub fn start_llama_cpp(program: &Path, model: &Path) -> Result<Self> {
+        let server = LlamaServer::start(program, model)?;
+        let addr = server.addr.clone();
+        Ok(Self { program: Program::LlamaCpp, addr, _server: Running::LlamaCpp { _server: server } })
     }
 
     /// Sends a request, greedy and with a limit of tokens, whole or streamed. A refused request is an error.
@@ -38,7 +66,7 @@ impl Service {
         if streamed {
             request["stream"] = true.into();
         }
-        let mut connection = Connection::open(&self.server.addr)?;
+        let mut connection = Connection::open(&self.addr)?;
         let head = connection.post("/v1/chat/completions", &request.to_string())?;
         if head.status != 200 {
             let body = connection.body(&head)?;
@@ -50,6 +78,7 @@ impl Service {
             let mut reply = Reply::default();
             reply.add(&choice["message"])?;
             reply.finish = choice["finish_reason"].as_str().unwrap_or_default().to_owned();
+            reply.removed = body["timings"]["masked"]["first_token"].as_f64();
             return Ok(reply);
         }
         let mut message = json!({"content": "", "reasoning_content": "", "tool_calls": []});

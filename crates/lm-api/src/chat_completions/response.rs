@@ -7,8 +7,9 @@ use super::head::CompletionHead;
 use super::logprobs;
 use crate::call_deltas::arguments;
 use crate::response_writer::Choice;
+use crate::timings::timings;
 
-/// Creates the completion object of a request's choices.
+/// Creates the completion object of a request's choices, with the durations of a single one (`timings`).
 ///
 /// ```
 /// use lm_conversation::{FinishReason, Finished, Message, Reply, Timing, Usage};
@@ -22,6 +23,7 @@ use crate::response_writer::Choice;
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");
 /// assert_eq!(object["usage"]["total_tokens"], 12);
+/// assert_eq!(object["timings"]["predicted_n"], 3);
 /// ```
 pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
     let objects = choices.iter().enumerate().map(|(index, Choice { reply, logprobs, .. })| {
@@ -34,6 +36,9 @@ pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
     });
     let mut object = head.object("chat.completion", objects.collect());
     object.insert("usage".to_owned(), usage(choices.iter().map(|choice| &choice.reply), choices.len()));
+    if let [Choice { reply, .. }] = choices {
+        object.insert("timings".to_owned(), timings(reply));
+    }
     Value::Object(object)
 }
 

@@ -10,11 +10,12 @@ use crate::call_deltas::{CallDelta, CallDeltas};
 use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
+use crate::timings::timings;
 
 /// Writer of `chat.completion.chunk` objects: the events of each choice's turn in, chunks out.
 ///
-/// A choice opens with its role, and ends with a chunk of its finish reason; the usage, if it is requested,
-/// comes last. A server frames each chunk as `data: …`, and `data: [DONE]` after them.
+/// A choice opens with its role, and ends with a chunk of its finish reason and durations (`timings`); the
+/// usage, if it is requested, comes last. A server frames each chunk as `data: …`, and `data: [DONE]` after them.
 ///
 /// ```
 /// use lm_api::{ChatRequest, ChunkWriter, CompletionHead, ConversationEvent};
@@ -89,7 +90,9 @@ impl ChunkWriter {
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| self.chunk(choice, delta, None)).collect();
         if let ConversationEvent::Finished(reply) = event {
-            chunks.push(self.chunk(choice, json!({}), Some(finish_reason(reply))));
+            let mut last = self.chunk(choice, json!({}), Some(finish_reason(reply)));
+            last["timings"] = timings(reply);
+            chunks.push(last);
             self.choices[choice].reply = Some(reply.clone());
             chunks.extend(self.usage());
         }
