@@ -59,7 +59,7 @@ impl Connection {
         loop {
             self.read_line()?;
             let Some((name, value)) = self.line.split_once(": ") else { return Ok(head) };
-            match name {
+            match name.to_ascii_lowercase().as_str() {
                 "retry-after" => head.retry_after = value.parse().ok(),
                 "content-length" => head.length = value.parse()?,
                 _ => {}
