@@ -58,7 +58,8 @@ impl Connection {
         let mut head = Head { status: status.context("a response without a status")?, ..Head::default() };
         loop {
             self.read_line()?;
-            let Some((name, value)) = self.line.split_once(": ") else { return Ok(head) };
+            let Some((name, value)) = self.line.split_once(':') else { return Ok(head) };
+            let value = value.trim();
             match name.to_ascii_lowercase().as_str() {
                 "retry-after" => head.retry_after = value.parse().ok(),
                 "content-length" => head.length = value.parse()?,

@@ -25,7 +25,7 @@ impl LlamaServer {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
         let mut command = Command::new(program);
         command.arg("-m").arg(model).args(["--host", "127.0.0.1", "--port", &port, "--jinja"]);
-        command.args(["-c", "8192", "-np", "1", "-t", "2", "-ngl", "0"]);
+        command.args(["-c", "8192", "-np", "1", "-t", "2", "--poll", "0", "-ngl", "0"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let child = child.with_context(|| program.display().to_string())?;
         let mut server = Self { child, addr: format!("127.0.0.1:{port}") };
