@@ -15,7 +15,8 @@ use crate::timings::timings;
 /// Writer of `chat.completion.chunk` objects: the events of each choice's turn in, chunks out.
 ///
 /// A choice opens with its role, and ends with a chunk of its finish reason and durations (`timings`); the
-/// usage, if it is requested, comes last. A server frames each chunk as `data: …`, and `data: [DONE]` after them.
+/// usage, if it is requested, comes last. A server frames each chunk as `data: …`, and `data: [DONE]` after
+/// them.
 ///
 /// ```
 /// use lm_api::{ChatRequest, ChunkWriter, CompletionHead, ConversationEvent};

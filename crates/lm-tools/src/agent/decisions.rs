@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 pub(super) const NOT_RUN: &str = "the call was not run";
 const UNANSWERED: &str = "the call was not approved: nobody answered the request";
-/// Added to the result of a repeated call. Among wordings that were tried with Qwen2.5-Coder 1.5B, this one
-/// made it answer, and not quote the result.
-const ANSWER_NOW: &str = "Now answer the question in words. Do not call a function.";
+/// Added to the result of a repeated call, or of one whose result the model quotes. Among wordings that were
+/// tried with Qwen2.5-Coder 1.5B, this one made it answer, and not quote the result.
+pub(super) const ANSWER_NOW: &str = "Now answer the question in words. Do not call a function.";
 /// In place of a result that is too long to repeat.
 const ABOVE: &str = "The result of this call is above.";
 /// Maximum length of a result that a repeated call has again.

@@ -1,5 +1,6 @@
 //! Turn driver: reply → calls → reply, until an answer or a reason to stop.
 
+use super::invented_result::{HeldText, is_result};
 use super::limits::Counts;
 use super::state::Shared;
 use super::{AgentEvent, AgentReply, AgentSettings, spans};
@@ -31,6 +32,13 @@ impl Events {
         poll_fn(|_| if std::mem::replace(&mut handed_out, true) { Poll::Ready(()) } else { Poll::Pending })
             .await;
     }
+
+    /// Hands out text, if there is any.
+    async fn emit_text(&self, text: Option<String>) {
+        if let Some(text) = text {
+            self.emit(AgentEvent::Text(text)).await;
+        }
+    }
 }
 
 /// Start of a turn.
@@ -40,6 +48,16 @@ pub(super) enum First {
     Reply(Turn),
     /// A hook ends the turn at the external results.
     Stopped(StopReason),
+}
+
+/// End of a reply.
+enum Replied {
+    /// Its message, which may have calls.
+    Complete(Message),
+    /// Its message, and the limit that it reached.
+    Stopped(Message, StopReason),
+    /// It is in the form of a tool's result.
+    Result,
 }
 
 /// Execution of a turn.
@@ -52,6 +70,8 @@ pub(super) struct Driver {
     pub counts: Counts,
     /// True if the model may only answer.
     pub must_answer: bool,
+    /// True if the turn has discarded a reply in the form of a result.
+    pub discarded: bool,
     /// End of the running round.
     round_ends: Option<Instant>,
 }
@@ -66,7 +86,17 @@ impl Driver {
     ) -> Self {
         let must_answer = settings.limits.max_rounds == 0;
         let counts = Counts::default();
-        Self { state, tools, settings, options, events, counts, must_answer, round_ends: None }
+        Self {
+            state,
+            tools,
+            settings,
+            options,
+            events,
+            counts,
+            must_answer,
+            discarded: false,
+            round_ends: None,
+        }
     }
 
     /// Starts the time limit of a round.
@@ -99,17 +129,20 @@ impl Driver {
             First::Stopped(stop) => return self.state.lock().stop(stop),
         };
         loop {
-            let (message, cut) = self.reply(turn).await?;
-            if let Some(stop) = cut {
-                return self.state.lock().finish(message, stop);
-            }
-            if message.tool_calls.is_empty() {
-                return self.state.lock().finish(message, StopReason::Answered);
-            }
-            if let Some(stop) = self.calls(&message.tool_calls).await? {
-                return self.state.lock().finish(message, stop);
-            }
-            turn = match self.next_reply() {
+            let (message, next) = match self.reply(turn).await? {
+                Replied::Stopped(message, stop) => return self.state.lock().finish(message, stop),
+                Replied::Complete(message) if message.tool_calls.is_empty() => {
+                    return self.state.lock().finish(message, StopReason::Answered);
+                }
+                Replied::Complete(message) => {
+                    if let Some(stop) = self.calls(&message.tool_calls).await? {
+                        return self.state.lock().finish(message, stop);
+                    }
+                    (message, self.next_reply())
+                }
+                Replied::Result => (Message::assistant(""), self.reply_again()),
+            };
+            turn = match next {
                 Ok(turn) => turn,
                 Err(error) => {
                     let stop = self.stop_of(&error).ok_or(error)?;
@@ -165,10 +198,11 @@ impl Driver {
     }
 
     /// Reads a reply of the model to its end, or to a limit.
-    async fn reply(&mut self, turn: Turn) -> Result<(Message, Option<StopReason>)> {
+    async fn reply(&mut self, turn: Turn) -> Result<Replied> {
         let span = spans::chat();
+        let discards_results = self.discards_results();
         let mut events = turn.into_stream();
-        let mut text = String::new();
+        let (mut text, mut held) = (String::new(), HeldText::default());
         loop {
             self.check_cancelled()?;
             let event = poll_fn(|context| Pin::new(&mut events).poll_next(context)).await;
@@ -177,11 +211,17 @@ impl Driver {
                 Ok(event) => event,
                 Err(error) => {
                     let stop = self.stop_of(&error).ok_or(error)?;
-                    return Ok((Message::assistant(text), Some(stop)));
+                    return Ok(Replied::Stopped(Message::assistant(text), stop));
                 }
             };
             match &event {
-                ConversationEvent::Text(more) => text += more,
+                ConversationEvent::Text(more) => {
+                    text += more;
+                    if discards_results {
+                        self.events.emit_text(held.push(more)).await;
+                        continue;
+                    }
+                }
                 ConversationEvent::Dropped(dropped) => self.state.lock().dropped(dropped),
                 ConversationEvent::Finished(reply) => {
                     let reply = reply.clone();
@@ -189,8 +229,16 @@ impl Driver {
                     let usage = &reply.finish.usage;
                     self.counts.output_tokens += usage.output_tokens.saturating_sub(usage.continued_tokens);
                     self.state.lock().reply_ended(&reply);
+                    if discards_results && is_result(&text) && reply.message.tool_calls.is_empty() {
+                        self.check_cancelled()?;
+                        return Ok(Replied::Result);
+                    }
+                    self.events.emit_text(held.take()).await;
                     self.events.emit(event.into()).await;
                     return self.ended(reply);
+                }
+                ConversationEvent::ToolCallStarted { .. } | ConversationEvent::ToolCall(_) => {
+                    self.events.emit_text(held.take()).await;
                 }
                 _ => {}
             }
@@ -203,7 +251,7 @@ impl Driver {
     }
 
     /// Returns the outcome of a complete reply.
-    fn ended(&self, reply: Reply) -> Result<(Message, Option<StopReason>)> {
+    fn ended(&self, reply: Reply) -> Result<Replied> {
         self.check_cancelled()?;
         let Reply { message, finish, cut_call, .. } = reply;
         let left = self.counts.tokens_left(&self.settings.limits);
@@ -215,7 +263,10 @@ impl Driver {
         };
         // Complete calls of a reply at its limit have results, too.
         let stop = stop.filter(|_| message.tool_calls.is_empty());
-        Ok((message, stop))
+        Ok(match stop {
+            Some(stop) => Replied::Stopped(message, stop),
+            None => Replied::Complete(message),
+        })
     }
 
     /// Returns the limit that rules out a further reply.

@@ -7,6 +7,7 @@ mod driver;
 mod event;
 mod external;
 mod hooks;
+mod invented_result;
 mod limits;
 mod plan;
 mod reply;
@@ -45,6 +46,10 @@ use std::fmt;
 /// names the reason. A turn that fails, is cancelled or is dropped leaves the calls that ran in the
 /// conversation with their results, so that a next turn does not repeat their side effects; if none ran, the
 /// conversation is as before the turn.
+///
+/// A reply in the form of a tool's result (`<tool_response>…`) is discarded once a turn: small models write
+/// one in place of a call, which the next reply then has to make, or in place of an answer, for which they
+/// are asked again. [`AgentReply::finished`] counts it.
 ///
 /// ```
 /// # use lm_model::{LoadOptions, ModelFolder};

@@ -176,6 +176,28 @@ impl TurnState {
         Ok(self.conversation.stream(results, options)?)
     }
 
+    /// Returns true if the running reply continues an earlier one.
+    pub fn continues_reply(&self) -> bool {
+        self.continues.is_some()
+    }
+
+    /// Removes the last reply and the messages that it answers from the history; returns these.
+    pub fn discard_reply(&mut self) -> Result<Vec<Message>> {
+        self.open()?;
+        let mut history = self.conversation.history();
+        history.pop();
+        let role = history.last().map(|last| last.role.clone());
+        let first = history.iter().rposition(|message| Some(&message.role) != role.as_ref());
+        let input = history.split_off(first.map_or(0, |before| before + 1));
+        self.conversation.set_history(history);
+        Ok(input)
+    }
+
+    /// Starts the model's reply to messages that [`Self::discard_reply`] has removed.
+    pub fn reply_to_input(&mut self, input: Vec<Message>, options: TurnOptions) -> Result<Turn> {
+        Ok(self.conversation.stream(input, options)?)
+    }
+
     /// Records the messages omitted from the prompt of the running reply.
     pub fn dropped(&mut self, dropped: &DroppedTurns) {
         if dropped.history == DroppedHistory::Removed {

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 mod external;
 mod faults;
 mod hooks;
+mod invented_result;
 mod limits;
 mod records;
 mod removed;
