@@ -1,6 +1,7 @@
 //! Formatted answers beside free ones, and beside those of llama.cpp.
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::models::Model;
@@ -8,10 +9,11 @@ use super::questions::{self, Format, Group};
 use super::service::{Program, Service};
 
 /// Row of the table.
+#[derive(Serialize, Deserialize)]
 pub struct Row {
-    pub model: &'static str,
-    pub format: &'static str,
-    pub replies: &'static str,
+    pub model: String,
+    pub format: String,
+    pub replies: String,
     pub right: usize,
     pub valid: usize,
     pub all: usize,
@@ -26,7 +28,7 @@ pub fn measure(model: &Model, service: &Service, limit: usize) -> Result<Vec<Row
         for formatted in [false, true] {
             let row = row(model, service, &group, formatted, limit)?;
             println!("{}, {}: {} of {}", row.format, row.replies, row.right, row.all);
-            let same = |other: &&mut Row| (other.format, other.replies) == (row.format, row.replies);
+            let same = |other: &&mut Row| other.format == row.format && other.replies == row.replies;
             match rows.iter_mut().find(same) {
                 Some(sum) => sum.add(&row),
                 None => rows.push(row),
@@ -37,9 +39,15 @@ pub fn measure(model: &Model, service: &Service, limit: usize) -> Result<Vec<Row
 }
 
 fn row(model: &Model, service: &Service, group: &Group, formatted: bool, limit: usize) -> Result<Row> {
-    let format = group.format.name();
-    let replies = name(service.program, formatted);
-    let mut row = Row { model: model.name, format, replies, right: 0, valid: 0, all: 0, removed: None };
+    let mut row = Row {
+        model: model.name.to_owned(),
+        format: group.format.name().to_owned(),
+        replies: name(service.program, formatted).to_owned(),
+        right: 0,
+        valid: 0,
+        all: 0,
+        removed: None,
+    };
     for (text, right) in group.items.iter().take(limit) {
         let mut request = group.request(text);
         if formatted {

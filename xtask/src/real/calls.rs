@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::cases::{self, Call, Case, IRRELEVANCE, Scores};
@@ -33,9 +34,10 @@ const LLAMA_CPP_MODES: &[Mode] = &[
 ];
 
 /// Row of the table.
+#[derive(Serialize, Deserialize)]
 pub struct Row {
-    pub model: &'static str,
-    pub mode: &'static str,
+    pub model: String,
+    pub mode: String,
     pub scores: Scores,
     pub reasoned: usize,
     pub repeated: usize,
@@ -56,8 +58,8 @@ fn row(model: &Model, mode: Mode, service: &Service, cases: &[Case]) -> Result<R
     let asked = |case: &&Case| mode.choice != "required" || case.category != IRRELEVANCE;
     let cases: Vec<Case> = cases.iter().filter(asked).cloned().collect();
     let mut row = Row {
-        model: model.name,
-        mode: mode.name,
+        model: model.name.to_owned(),
+        mode: mode.name.to_owned(),
         scores: Scores::new(),
         reasoned: 0,
         repeated: 0,

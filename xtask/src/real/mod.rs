@@ -49,7 +49,7 @@ pub struct Args {
     /// Program `llama-server` of llama.cpp: measure its replies to the same requests as well
     #[arg(long, value_name = "PROGRAM")]
     llama_server: Option<PathBuf>,
-    /// Print the tables only
+    /// Print the tables only, with the figures of earlier runs; keep nothing
     #[arg(long)]
     no_report: bool,
 }
@@ -70,7 +70,7 @@ pub fn run(args: &Args) -> Result<()> {
     }
     ensure!(!there.is_empty(), "{} has none of the models", args.folder.display());
     let cases = cases::read(args.cases, args.limit)?;
-    let mut report = Report::default();
+    let mut report = Report::load(args.cases)?;
     for model in there {
         println!("== {}", model.name);
         let path = folder.join(model.file);
@@ -81,7 +81,10 @@ pub fn run(args: &Args) -> Result<()> {
             let service = Service::start_llama_cpp(program, &path)?;
             measure(model, &service, &cases, args.limit, &mut report)?;
         }
-        report.perplexity.push(perplexity::measure(model, &path)?);
+        report.add_perplexity(perplexity::measure(model, &path)?);
+        if !args.no_report {
+            report.save(args.cases)?;
+        }
     }
     let text = report.text(args.cases)?;
     println!("{text}");
@@ -102,8 +105,8 @@ fn measure(
     report: &mut Report,
 ) -> Result<()> {
     if model.calls {
-        report.calls.extend(calls::measure(model, service, cases)?);
+        report.add_calls(calls::measure(model, service, cases)?);
     }
-    report.answers.extend(answers::measure(model, service, limit)?);
+    report.add_answers(answers::measure(model, service, limit)?);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::models::Model;
@@ -13,8 +14,9 @@ use crate::process;
 const TEXT: &str = "docs/ARCHITECTURE.md";
 
 /// Row of the table.
+#[derive(Serialize, Deserialize)]
 pub struct Row {
-    pub model: &'static str,
+    pub model: String,
     pub perplexity: f64,
 }
 
@@ -26,5 +28,5 @@ pub fn measure(model: &Model, path: &Path) -> Result<Row> {
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let perplexity = report["perplexity"].as_f64().context("lm eval printed no perplexity")?;
     println!("perplexity {perplexity:.2}");
-    Ok(Row { model: model.name, perplexity })
+    Ok(Row { model: model.name.to_owned(), perplexity })
 }

@@ -1,18 +1,22 @@
 //! Tables of the measurements.
 
 use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
 use super::cases::{IRRELEVANCE, Sample, Scores};
 use super::{answers, calls, perplexity};
+use crate::process;
 
 const BEGIN: &str = "<!-- figures: cargo xtask real -->";
 const END: &str = "<!-- end of the figures -->";
 
-/// Figures of all models.
-#[derive(Default)]
+/// Figures of all models, which are kept in `target/real` from run to run.
+#[derive(Default, Serialize, Deserialize)]
 pub struct Report {
     pub calls: Vec<calls::Row>,
     pub answers: Vec<answers::Row>,
@@ -20,6 +24,38 @@ pub struct Report {
 }
 
 impl Report {
+    /// Reads the figures of earlier runs.
+    pub fn load(sample: Sample) -> Result<Self> {
+        match fs::read_to_string(file(sample)) {
+            Ok(text) => Ok(serde_json::from_str(&text)?),
+            Err(_) => Ok(Self::default()),
+        }
+    }
+
+    /// Writes the figures for later runs.
+    pub fn save(&self, sample: Sample) -> Result<()> {
+        let file = file(sample);
+        fs::create_dir_all(file.with_file_name(""))?;
+        Ok(fs::write(file, serde_json::to_string(self)?)?)
+    }
+
+    /// Adds rows about calls in place of earlier ones of the same model and mode.
+    pub fn add_calls(&mut self, rows: Vec<calls::Row>) {
+        let key = |row: &calls::Row| (row.model.clone(), row.mode.clone());
+        replace(&mut self.calls, rows, key);
+    }
+
+    /// Adds rows about answers in place of earlier ones of the same model and kind.
+    pub fn add_answers(&mut self, rows: Vec<answers::Row>) {
+        let key = |row: &answers::Row| (row.model.clone(), row.format.clone(), row.replies.clone());
+        replace(&mut self.answers, rows, key);
+    }
+
+    /// Adds the perplexity of a model.
+    pub fn add_perplexity(&mut self, row: perplexity::Row) {
+        replace(&mut self.perplexity, vec![row], |row| row.model.clone());
+    }
+
     /// The tables, with date and machine.
     pub fn text(&self, sample: Sample) -> Result<String> {
         let mut text = format!("Measured on {} on {}.\n\n", date()?, machine());
@@ -49,6 +85,21 @@ impl Report {
         }
         Ok(text)
     }
+}
+
+/// Replaces the rows of the same keys in their places, and appends the others.
+fn replace<R, K: PartialEq>(rows: &mut Vec<R>, new: Vec<R>, key: impl Fn(&R) -> K) {
+    for row in new {
+        match rows.iter_mut().find(|old| key(old) == key(&row)) {
+            Some(old) => *old = row,
+            None => rows.push(row),
+        }
+    }
+}
+
+fn file(sample: Sample) -> PathBuf {
+    let name = if sample == Sample::First { "figures.json" } else { "figures-held-out.json" };
+    process::root().join("target/real").join(name)
 }
 
 fn call_row(row: &calls::Row) -> String {
@@ -102,6 +153,13 @@ fn machine() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_replace_those_of_the_same_key() {
+        let mut rows = vec![("a", 1), ("b", 2)];
+        replace(&mut rows, vec![("b", 3), ("c", 4)], |row| row.0);
+        assert_eq!(rows, [("a", 1), ("b", 3), ("c", 4)]);
+    }
 
     #[test]
     fn figures_replace_the_former_ones() {
