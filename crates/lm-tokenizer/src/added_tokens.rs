@@ -22,6 +22,57 @@ struct AddedToken {
     id: TokenId,
     pattern: String,
     rules: tokenizers::AddedToken,
+    /// It is found in content too.
+    is_text: bool,
+}
+
+/// Elements of HTML whose tags are tokens of Gemma's vocabulary, except `s`: `<s>` begins a text elsewhere.
+const HTML: &[&str] = &[
+    "a",
+    "b",
+    "bbox",
+    "blockquote",
+    "body",
+    "caption",
+    "code",
+    "div",
+    "em",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "html",
+    "i",
+    "iframe",
+    "img",
+    "li",
+    "span",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+];
+
+/// Returns true for an added token without control function, which models expect in content as well: white
+/// space (`\n\n` is one of Gemma's), or a tag of HTML (`<table>`) that is not a special token.
+pub(crate) fn is_text(token: &[u8], is_special: bool) -> bool {
+    let element = || {
+        let tag = token.strip_prefix(b"<")?.strip_suffix(b">")?;
+        Some(tag.strip_prefix(b"/").unwrap_or(tag))
+    };
+    let is_html = |element: &[u8]| HTML.binary_search_by(|known| known.as_bytes().cmp(element)).is_ok();
+    token.iter().all(u8::is_ascii_whitespace) || !is_special && element().is_some_and(is_html)
 }
 
 /// Found token and its byte range, including the white space that it strips.
@@ -35,13 +86,13 @@ impl AddedTokens {
     pub(crate) fn insert(&mut self, id: TokenId, pattern: String, rules: tokenizers::AddedToken) {
         let Some(&first) = pattern.as_bytes().first() else { return };
         let tokens = self.by_first.entry(first).or_default();
-        tokens.push(AddedToken { id, pattern, rules });
+        let is_text = is_text(pattern.as_bytes(), rules.special);
+        tokens.push(AddedToken { id, pattern, rules, is_text });
         tokens.sort_by(|a, b| b.pattern.len().cmp(&a.pattern.len()).then(a.id.cmp(&b.id)));
     }
 
-    /// Returns the added tokens in `text` whose own bytes `allowed` accepts, in order, without overlap.
-    /// White-space tokens are found everywhere: they have no control function, and models rely on them
-    /// (`\n\n` is one of Gemma's).
+    /// Returns the added tokens in `text` whose own bytes `allowed` accepts, in order, without overlap. Those
+    /// without control function are found everywhere ([`is_text`]).
     pub(crate) fn find(&self, text: &str, allowed: impl Fn(Range<usize>) -> bool) -> Vec<Match> {
         let mut matches = Vec::new();
         let (mut at, mut free_from) = (0, 0);
@@ -73,16 +124,12 @@ impl AddedTokens {
         self.by_first.get(&rest[0])?.iter().find_map(|token| {
             let range = at..at + token.pattern.len();
             let fits = rest.starts_with(token.pattern.as_bytes());
-            (fits && (token.is_white_space() || allowed(range.clone()))).then_some((token, range))
+            (fits && (token.is_text || allowed(range.clone()))).then_some((token, range))
         })
     }
 }
 
 impl AddedToken {
-    fn is_white_space(&self) -> bool {
-        self.pattern.bytes().all(|byte| byte.is_ascii_whitespace())
-    }
-
     fn fits_words(&self, text: &str, range: &Range<usize>) -> bool {
         let word = |c: Option<char>| c.is_some_and(regex_syntax::is_word_character);
         !self.rules.single_word
@@ -130,22 +177,29 @@ mod tests {
 
     #[test]
     fn leftmost_then_longest() {
-        let tokens = [rules("<a"), rules("<a>"), rules("a>b")];
-        check(&tokens, "x<a>b<a", 0..7, &[(1, 1..4), (0, 5..7)]);
+        let tokens = [rules("<c"), rules("<c>"), rules("c>d")];
+        check(&tokens, "x<c>d<c", 0..7, &[(1, 1..4), (0, 5..7)]);
     }
 
     #[test]
     fn text_outside_the_allowed_part_is_ignored() {
-        let tokens = [rules("<a"), rules("<a>")];
-        check(&tokens, "<a><a>", 3..6, &[(1, 3..6)]);
-        check(&tokens, "<a>", 0..2, &[(0, 0..2)]);
-        check(&tokens, "<a>", 1..3, &[]);
+        let tokens = [rules("<c"), rules("<c>")];
+        check(&tokens, "<c><c>", 3..6, &[(1, 3..6)]);
+        check(&tokens, "<c>", 0..2, &[(0, 0..2)]);
+        check(&tokens, "<c>", 1..3, &[]);
     }
 
     #[test]
     fn white_space_is_found_everywhere() {
         let tokens = [rules("\n"), rules("\n\n"), rules("a\n")];
         check(&tokens, "a\n\n\nb", 0..0, &[(1, 1..3), (0, 3..4)]);
+    }
+
+    #[test]
+    fn tags_of_html_are_found_everywhere() {
+        let tokens = [rules("<td>"), rules("</td>"), rules("<tool_call>"), rules("<b>").special(true)];
+        check(&tokens, "<td>x</td><tool_call><b>", 0..0, &[(0, 0..4), (1, 5..10)]);
+        assert!(HTML.is_sorted());
     }
 
     #[test]

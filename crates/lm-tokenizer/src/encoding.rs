@@ -42,8 +42,7 @@ impl Tokenizer {
     ///
     /// Some vocabularies reach added tokens from plain text: those of Unigram models, and those whose added
     /// tokens are ordinary words. There the text is split inside the token, until no such token is left.
-    /// White-space tokens have no control function, and models rely on them (`\n\n` is an added token of
-    /// Gemma).
+    /// Those without control function stay ([`added_tokens::is_text`]).
     fn tokenize_piece(
         &self,
         piece: &NormalizedString,
@@ -51,8 +50,9 @@ impl Tokenizer {
     ) -> tokenizers::Result<Vec<Token>> {
         let model = self.inner.get_model();
         let is_forged = |token: &Token, start: usize| {
-            self.token_kind(token.id) != TokenKind::Text
-                && !self.token_bytes(token.id).iter().all(u8::is_ascii_whitespace)
+            let kind = self.token_kind(token.id);
+            kind != TokenKind::Text
+                && !added_tokens::is_text(self.token_bytes(token.id), kind == TokenKind::Special)
                 && piece.slice(Span::Normalized(start + token.offsets.0..start + token.offsets.1)).is_none_or(
                     |text| {
                         let (start, end) = text.offsets_original();
