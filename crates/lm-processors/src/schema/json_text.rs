@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Re
 use crate::grammar_request::Layout;
 
 /// Most ranges of a class whose characters may be written by their number.
-const MAX_NUMBERED_RANGES: usize = 8;
+const MAX_NUMBERED_RANGES: usize = 32;
 
 /// Characters with a short escape, and its letter.
 const SHORT: [(char, char); 7] =
