@@ -139,6 +139,22 @@ impl Lark {
         format!("({before} {marker} | {spelled})")
     }
 
+    /// Builds `text`, which may be or contain an added token, after the terminal expression `space`: one lexeme
+    /// as far as text can spell it.
+    pub(super) fn spaced(&mut self, space: &str, text: &str) -> String {
+        if let Some(token) = self.tokens.first_in(text) {
+            let (head, rest) = text.split_at(token.start);
+            let head = self.terminal(sequence([space, &literal(head)]));
+            return format!("{head} {}", self.marker(rest));
+        }
+        let marker = self.marker(text);
+        let spelled = self.terminal(sequence([space, &literal(text)]));
+        match space.is_empty() {
+            true => marker,
+            false => self.rule(format!("{space} {marker} | {spelled}")),
+        }
+    }
+
     /// Returns the grammar with the start rule `start`.
     pub(super) fn finish(mut self, start: &str) -> Grammar {
         self.text.push_str(&format!("start: {start}\n"));

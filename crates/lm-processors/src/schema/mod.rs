@@ -10,6 +10,7 @@ mod error;
 mod evaluations;
 mod finiteness;
 mod integer_range;
+mod json_text;
 mod keywords;
 mod look_around;
 mod multiple_of;
@@ -29,9 +30,10 @@ use lm_template::Value;
 pub(crate) use document::escaped as escaped_pointer;
 pub(crate) use enum_values::{listed, same_value};
 pub use error::{SchemaError, SchemaFault};
+pub(crate) use json_text::character as json_character;
 use normalize::Normalizer;
 pub(crate) use parts::{definition, definition_name, list, names_of_types, required, type_names};
-pub(crate) use pattern::{escaped as escaped_regex, full_match, needs_escape};
+pub(crate) use pattern::{escaped as escaped_regex, full_match, full_match_in_json, needs_escape};
 pub use validator::{SchemaValidator, validator};
 
 /// A keyword that the grammar does not express: it is not enforced, and finished values must be validated

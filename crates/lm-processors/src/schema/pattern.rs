@@ -3,7 +3,9 @@
 use regex_syntax::hir::{Class, Hir, HirKind, Look};
 
 use super::ecma::{PatternError, for_grammar, for_validation};
+use super::json_text;
 use super::look_around::split_looks;
+use crate::grammar_request::Layout;
 
 /// The longest pattern that is compiled.
 const MAX_PATTERN_BYTES: usize = 4096;
@@ -23,10 +25,26 @@ pub(crate) fn full_match(pattern: &str) -> Option<Vec<String>> {
     Some(all)
 }
 
+/// The same for the texts as JSON writes them, in the spellings of `layout`.
+pub(crate) fn full_match_in_json(pattern: &str, layout: Layout) -> Option<Vec<String>> {
+    let (looks, rest) = split_looks(pattern)?;
+    let anything = Edge::Open(json_text::anything(layout));
+    let whole = |pattern: &str| written(&json_text::spelled(&parse(pattern)?, layout), anything);
+    let mut all = vec![format!("/{}/", whole(&rest)?)];
+    for look in looks {
+        all.push(format!("{}/{}/", if look.negative { "~" } else { "" }, whole(&look.found)?));
+    }
+    Some(all)
+}
+
 /// A regular expression that matches the whole of each text in which `pattern` is found.
 fn whole(pattern: &str) -> Option<String> {
+    written(&parse(pattern)?, Edge::Open(ANYTHING))
+}
+
+fn written(pattern: &Hir, edge: Edge) -> Option<String> {
     let mut out = String::new();
-    write_edge(&parse(pattern)?, [Edge::Open; 2], &mut out)?;
+    write_edge(pattern, [edge; 2], &mut out)?;
     // An empty expression would begin a comment of the grammar, `//`.
     Some(if out.is_empty() { "()".to_owned() } else { out })
 }
@@ -104,12 +122,19 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
 /// Context on one side of a subexpression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
-    /// Any text, unless the part begins or ends with an anchor.
-    Open,
+    /// Any text, as this expression, unless the part begins or ends with an anchor.
+    Open(&'static str),
     /// The text's edge, at an anchor.
     Anchored,
     /// Another part of the pattern.
     Inside,
+}
+
+impl Edge {
+    /// Expression for the text beyond the edge.
+    fn beyond(self) -> &'static str {
+        if let Self::Open(anything) = self { anything } else { "" }
+    }
 }
 
 /// Any text, as a regular expression.
@@ -118,9 +143,9 @@ const ANYTHING: &str = "(?s:.*)";
 /// Writes a part of a pattern between two edges.
 fn write_edge(hir: &Hir, edges: [Edge; 2], out: &mut String) -> Option<()> {
     if hir.properties().look_set().is_empty() {
-        out.push_str(if edges[0] == Edge::Open { ANYTHING } else { "" });
+        out.push_str(edges[0].beyond());
         write(hir, out)?;
-        out.push_str(if edges[1] == Edge::Open { ANYTHING } else { "" });
+        out.push_str(edges[1].beyond());
         return Some(());
     }
     match hir.kind() {

@@ -2,10 +2,12 @@
 //! is<mark>,n:1,o:{k:true},l:[1,2]}`, with a token of the model as the mark.
 
 mod key;
+mod lost_marks;
 
 use serde_json::Value;
 
 use self::key::KeyEnd;
+use self::lost_marks::LostStart;
 use super::readings::Readings;
 use super::schema::{Schema, Types};
 use super::typed::typed_value;
@@ -20,7 +22,8 @@ const MAX_LAYOUT_BYTES: usize = 256;
 /// Parser of arguments in braces, including the outer ones.
 ///
 /// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or
-/// closing bracket. Keys may also be between marks, and both may be JSON strings.
+/// closing bracket. Keys may also be between marks, and both may be JSON strings. [`lost_marks`] describes the
+/// marks that may be missing.
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,
@@ -157,6 +160,14 @@ impl BraceArguments {
             (State::After, _) if self.is_argument() && self.close.starts_with(rest) => {
                 return Ok(Need::MoreText);
             }
+            (State::After, _) if self.may_lack_comma(text) => match self.lacks_comma(rest, schema) {
+                Some(true) => {
+                    self.state = State::Key;
+                    return Ok(Need::AnotherLook);
+                }
+                Some(false) => return Err(format!("unexpected `{c}`")),
+                None => return Ok(Need::MoreText),
+            },
             (State::Value, '\'') if !self.close.is_empty() => {
                 self.begin_element();
                 self.state = State::SingleQuoted { start: self.at };
@@ -369,8 +380,16 @@ impl BraceArguments {
             self.at = text.len();
             return Ok(Need::MoreText);
         };
+        match self.lost_start(&text[start..], schema) {
+            LostStart::No => {}
+            LostStart::Open => return Ok(Need::MoreText),
+            LostStart::Ended(len) => return self.unopened(text, start..start + len, schema),
+        }
         self.at += end;
         let content = text[start..self.at].trim_end();
+        if content.contains(self.mark) {
+            return Err("a string has one mark".to_owned());
+        }
         self.begin_element();
         let types = Types::of(&typed_value(content, None, Untyped::Json));
         self.typed(content, schema, types, Untyped::Json)?;

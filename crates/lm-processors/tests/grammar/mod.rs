@@ -4,6 +4,7 @@ mod common;
 mod differential;
 mod enforced;
 mod enum_values;
+mod held_markers;
 mod keywords;
 mod name_patterns;
 mod names;

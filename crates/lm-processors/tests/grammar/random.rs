@@ -254,9 +254,35 @@ pub fn arguments(random: &mut Random<'_>, schema: &Value, root: &Value) -> Map<S
 
 /// Special characters of the syntaxes, and texts that look like another type or a marker.
 fn text(random: &mut Random<'_>) -> String {
-    const PARTS: [&str; 26] = [
-        "a", "b", "Z", "0", " ", "\"", "'", "\\", "\n", "<", ">", "{", "}", "é", "😀", "/", "[", "]", ",",
-        ":", "=", "-1", "</param", "<|end", "null", "(",
+    const PARTS: [&str; 28] = [
+        "a",
+        "b",
+        "Z",
+        "0",
+        " ",
+        "\"",
+        "'",
+        "\\",
+        "\n",
+        "<",
+        ">",
+        "{",
+        "}",
+        "é",
+        "😀",
+        "/",
+        "[",
+        "]",
+        ",",
+        ":",
+        "=",
+        "-1",
+        "</param",
+        "<|end",
+        "null",
+        "(",
+        "</parameter>",
+        "</arg_value>",
     ];
     const WHOLE: [&str; 12] =
         ["", "42", "null", "[1]", "{\"a\": 1}", "true", "None", "['a']", " 7 ", "-1.5e3", "\"q\"", "[\"a\"]"];

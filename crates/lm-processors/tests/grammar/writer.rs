@@ -229,7 +229,12 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value, roo
         call.value.close.to_owned()
     };
     let inner = match value {
-        Value::String(text) if text.contains(call.value.close) => return None,
+        Value::String(text)
+            if text.contains(call.value.close)
+                && !(is_free(schema, root, value) && holds_markers(call, text)) =>
+        {
+            return None;
+        }
         Value::String(text) if elements && text.contains(call.key.open) => return None,
         Value::String(text) => text.clone(),
         Value::Object(map) if elements && has_elements(schema, root, value) => {
@@ -281,6 +286,21 @@ fn parameter(call: &ParameterCall, key: &str, value: &Value, schema: &Value, roo
         ]
         .concat(),
     )
+}
+
+/// Returns true if a marker that closes a value is a part of `text` wherever it occurs: no marker follows.
+fn holds_markers(call: &ParameterCall, text: &str) -> bool {
+    let close = call.value.close;
+    let starts_none = |behind: &str| behind.trim_start().starts_with(|c: char| c != '<');
+    call.written != ValueText::Elements
+        && !call.key.open.is_empty()
+        && text.split(close).skip(1).all(starts_none)
+}
+
+/// Returns true if the schema allows any string.
+fn is_free(schema: &Value, root: &Value, value: &Value) -> bool {
+    let keywords = ["const", "enum", "format", "maxLength", "minLength", "pattern"];
+    branch(schema, root, value).is_some_and(|schema| keywords.iter().all(|key| schema.get(key).is_none()))
 }
 
 fn type_of(value: &Value) -> &'static str {

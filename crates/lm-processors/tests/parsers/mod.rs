@@ -1,7 +1,7 @@
 //! Parsers of all families: rules, reference vectors, and any split of the text.
 
 mod calls;
-mod common;
+pub mod common;
 mod dialect;
 mod forms;
 mod hostile;

@@ -138,3 +138,57 @@ fn repeated_key_of_an_undeclared_parameter_is_text_of_the_value() {
     let got = sum(parse(family("qwen3_coder_xml"), &options, [reply.as_str()]), Broken::Text);
     assert_eq!(got.calls[0]["arguments"]["b"], "x\n<parameter=a>\ny");
 }
+
+/// Templates of Qwen2.5 show calls in doubled braces.
+#[test]
+fn doubled_braces_of_a_marked_call_are_accepted() {
+    let object = r#"{"name": "forecast", "arguments": {"town": "Graz {old {town}}"}}"#;
+    for reply in [
+        format!("<tool_call>\n{{{object}}}\n</tool_call>"),
+        format!("<tool_call>{{{object}\n}}</tool_call>"),
+        format!("<tool_call>\n```json\n{{{object}}}\n```\n</tool_call>"),
+        format!("<tool_call>\n{{{object}}}\n</tool_call>\n<tool_call>\n{object}\n</tool_call>"),
+    ] {
+        let got = read("qwen", Recovery::On, "", &reply);
+        let expected = call(json!({"town": "Graz {old {town}}"}));
+        assert!(!got.calls.is_empty() && got.calls.iter().all(|call| *call == expected), "{reply}");
+        assert_eq!(got.text.trim(), "", "{reply}");
+    }
+}
+
+/// Gemma's strings have no escapes: a delimiter is recovered where one reading is left.
+#[test]
+fn lost_string_delimiter_is_recovered_or_malformed() {
+    let text = json!({"type": "string"});
+    let properties = json!({"town": text, "note": text, "days": {"type": "integer"}});
+    let tools = [ToolSpec::new("forecast", "", json!({"type": "object", "properties": properties}))];
+    let options = ParserOptions { tools: tools.into(), ..ParserOptions::default() };
+    let read = |arguments: &str| {
+        let reply = format!("<|tool_call>call:forecast{{{arguments}}}<tool_call|>");
+        let whole = sum(parse(family("gemma4"), &options, [reply.as_str()]), Broken::Text);
+        let pieces = sum(parse(family("gemma4"), &options, reply.split_inclusive(|_| true)), Broken::Text);
+        assert_eq!(whole.calls, pieces.calls, "{arguments}");
+        whole.calls.first().map(|call| call["arguments"].clone())
+    };
+    for (arguments, expected) in [
+        ("town:Graz, Styria@,days:2", json!({"town": "Graz, Styria", "days": 2})),
+        ("days:2,town:Wien@", json!({"days": 2, "town": "Wien"})),
+        ("town:Graz (old),note:@a, b@", json!({"town": "Graz (old)", "note": "a, b"})),
+        ("town:Linz@,note:@x:y@", json!({"town": "Linz", "note": "x:y"})),
+        ("town:@Graz@days:2", json!({"town": "Graz", "days": 2})),
+        ("town:@Graz@ note:@x@", json!({"town": "Graz", "note": "x"})),
+    ] {
+        assert_eq!(read(&arguments.replace('@', "<|\"|>")), Some(expected), "{arguments}");
+    }
+    for arguments in [
+        "town:@Graz,days:2",
+        "town:@Graz,note:@x@",
+        "town:@Graz,note:@days:2",
+        "town:@Graz@x",
+        "town:@Graz@unknown:2",
+        "town:@@Graz@",
+        "town:Graz@x",
+    ] {
+        assert_eq!(read(&arguments.replace('@', "<|\"|>")), None, "{arguments}");
+    }
+}

@@ -1,6 +1,7 @@
 //! Rules for calls, from a family's syntax and the tools' parameters.
 
 mod arguments;
+mod held_markers;
 mod json;
 mod names;
 mod parameters;
@@ -15,7 +16,7 @@ use serde_json::json;
 use super::lark::{Lark, literal, sequence};
 use super::values::{Spelling, Values};
 use crate::dialect::{
-    BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList,
+    BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList, Tags,
 };
 use crate::grammar_request::{Calls, Layout};
 use crate::schema::SchemaError;
@@ -23,7 +24,7 @@ use crate::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use json::json_object;
 pub(super) use names::NameCheck;
 pub(crate) use names::NewParser;
-use parameters::parameters;
+use parameters::{Markup, parameters};
 
 /// A tool with its normalized parameters, of type `object`.
 struct Tool<'a> {
@@ -102,12 +103,7 @@ impl CallWriter<'_> {
     fn rest(&mut self, number: Calls) -> Result<String, SchemaError> {
         let CallSyntax { section, call, separator, .. } = *self.syntax;
         let body = self.body(number)?;
-        let inner = sequence([
-            &*self.space(call.after_open),
-            &body,
-            &self.space(call.before_close),
-            &self.lark.marker(call.close),
-        ]);
+        let inner = sequence([&*self.space(call.after_open), &body, &self.close()]);
         let inner = self.lark.rule(inner);
         let again = sequence([&*self.separator(separator), &self.lark.marker(call.open), &inner]);
         let more = if self.repeats(number) { format!("({again})*") } else { String::new() };
@@ -128,6 +124,18 @@ impl CallWriter<'_> {
             &self.lark.marker(section.close),
         ]);
         Ok(self.lark.rule(rest))
+    }
+
+    /// Builds the layout and the marker at the end of a call.
+    fn close(&mut self) -> String {
+        let Tags { before_close, close, .. } = self.syntax.call;
+        if let CallBody::Parameters(call) = self.syntax.body
+            && call.end.is_empty()
+        {
+            let markup = Markup { call, around: self.syntax };
+            return markup.next(self.lark, self.layout, &format!("{}{before_close}", markup.lead()), close);
+        }
+        sequence([&*self.space(before_close), &self.lark.marker(close)])
     }
 
     /// Returns true if each of several calls is its own block; a list is one block.
@@ -153,7 +161,8 @@ impl CallWriter<'_> {
                     let tool = &self.tools[at].parameters.schema;
                     let values = Values::new(self.lark, Spelling::JSON, self.layout, tool);
                     let mut values = values.never_with(self.excluded);
-                    let option = parameters(&mut values, call, self.tools[at].name, tool);
+                    let markup = Markup { call, around: self.syntax };
+                    let option = parameters(&mut values, markup, self.tools[at].name, tool);
                     let (found, listed) = (std::mem::take(&mut values.unenforced), values.unwritable.take());
                     self.keep(found, at);
                     options.push(option.ok_or_else(|| self.impossible(at, listed))?);

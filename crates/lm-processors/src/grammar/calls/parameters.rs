@@ -3,21 +3,63 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::super::lark::{literal, one_of, sequence};
+use super::super::lark::{Lark, literal, one_of, sequence};
 use super::super::values::{
     FurtherNames, Member, NameForm, NamePattern, Values, enum_values, named_properties, types_of,
     with_patterns,
 };
+use super::held_markers::{held_markers, is_free};
 use super::space;
 use super::texts::Texts;
 use super::verbatim::{closed_text, constant, enclosed, text};
-use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
+use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, TypeAttribute, ValueText};
+use crate::grammar_request::Layout;
 use crate::schema::{escaped_pointer, type_of};
+
+/// Syntax of the parameters, and of the calls around them.
+#[derive(Clone, Copy)]
+pub(super) struct Markup<'a> {
+    pub(super) call: &'a ParameterCall,
+    pub(super) around: &'a CallSyntax,
+}
+
+impl Markup<'_> {
+    /// Returns true if a text may contain the marker that closes it, where no marker of the syntax follows.
+    pub(super) fn holds_markers(self, lark: &Lark) -> bool {
+        let ParameterCall { key, value, written, .. } = *self.call;
+        let close = value.close.trim();
+        written != ValueText::Elements && !key.open.is_empty() && !close.is_empty() && !lark.protects(close)
+    }
+
+    /// Markers that may follow a value; some are empty.
+    pub(super) fn after_value(self) -> [&'static str; 6] {
+        let (CallSyntax { section, call, .. }, ParameterCall { key, value, end, .. }) =
+            (self.around, self.call);
+        [key.open, value.close.trim(), end, call.open, call.close, section.close]
+    }
+
+    /// Layout before a parameter and before the end.
+    pub(super) fn lead(self) -> &'static str {
+        if self.call.value.close == self.call.between { "" } else { self.call.between }
+    }
+
+    /// Builds `marker` after a value: with the layout before it in one lexeme, since a text that holds its
+    /// closing marker may begin like both.
+    pub(super) fn next(self, lark: &mut Lark, layout: Layout, before: &str, marker: &str) -> String {
+        if !self.holds_markers(lark) {
+            return sequence([&*space(lark, before, layout), &lark.marker(marker)]);
+        }
+        // After a closing marker, other blanks would begin a further part of a text. A bare name ends at them.
+        let layout = if self.call.name.close.is_empty() { layout } else { Layout::Any };
+        let space = space(lark, before, layout);
+        lark.spaced(&space, marker)
+    }
+}
 
 /// Builds a call of `name` with its parameters in markup; `None` if no arguments match the schema.
 pub(in crate::grammar) fn parameters(
     values: &mut Values<'_>,
-    call: &ParameterCall,
+    markup: Markup<'_>,
     name: &str,
     schema: &Value,
 ) -> Option<String> {
@@ -33,25 +75,33 @@ pub(in crate::grammar) fn parameters(
     let mut options = Vec::new();
     for schema in &alternatives {
         // No arguments fit some alternatives; others may have some.
-        options.extend(arguments(values, call, schema, "#", &texts));
+        options.extend(arguments(values, markup, schema, "#", &texts));
     }
     if options.is_empty() {
         return None;
     }
-    let between = space(values.lark, call.between, values.layout);
+    let call = markup.call;
     let before = values.lark.marker(call.before_name);
     let (open, close) = (values.lark.marker(call.name.open), values.lark.marker(call.name.close));
     let number = call.number.map_or(String::new(), |tags| {
         let (open, close) = (values.lark.marker(tags.open), values.lark.marker(tags.close));
         format!("{open} /[1-9][0-9]{{0,2}}/ {close}")
     });
-    let end = values.lark.marker(call.end);
-    Some(sequence([&*before, &open, &literal(name), &close, &number, &between, &one_of(&options), &end]))
+    // A value that ends at the line's end includes the line break.
+    let first = if call.between == markup.lead() { "" } else { call.between };
+    let first = space(values.lark, first, values.layout);
+    // Without an end of its own, the call's follows.
+    let end = if call.end.is_empty() {
+        String::new()
+    } else {
+        markup.next(values.lark, values.layout, markup.lead(), call.end)
+    };
+    Some(sequence([&*before, &open, &literal(name), &close, &number, &first, &one_of(&options), &end]))
 }
 
 fn arguments(
     values: &mut Values<'_>,
-    call: &ParameterCall,
+    markup: Markup<'_>,
     schema: &Map<String, Value>,
     path: &str,
     texts: &Texts,
@@ -60,15 +110,15 @@ fn arguments(
     let typed = with_patterns(schema, &patterns);
     let mut members = Vec::new();
     for (name, schema, required) in &values.limited(&named_properties(&typed), path) {
-        let tags = ValueTags { text_elsewhere: texts.contains(name), ..ValueTags::of(call, name) };
+        let tags = ValueTags { text_elsewhere: texts.contains(name), ..ValueTags::of(markup, name) };
         match value(values, &tags, schema, &format!("{path}/properties/{}", escaped_pointer(name))) {
             Some(value) => members
-                .push(Member { body: member(values, call, &literal(name), &value), required: *required }),
+                .push(Member { body: member(values, markup, &literal(name), &value), required: *required }),
             None if *required => return None,
             None => {}
         }
     }
-    let further = further(values, call, schema, (&typed, &patterns), path, texts);
+    let further = further(values, markup, schema, (&typed, &patterns), path, texts);
     values.counted_members(&typed, &members, further.as_deref(), "", path)
 }
 
@@ -76,14 +126,14 @@ fn arguments(
 /// schema with its patterns applied.
 fn further(
     values: &mut Values<'_>,
-    call: &ParameterCall,
+    markup: Markup<'_>,
     schema: &Map<String, Value>,
     (typed, patterns): (&Map<String, Value>, &[NamePattern]),
     path: &str,
     texts: &Texts,
 ) -> Option<String> {
     // An element's name is in its start and its end, which rules cannot express for a free name.
-    if call.accepted == Accepted::Declared || call.written == ValueText::Elements {
+    if markup.call.accepted == Accepted::Declared || markup.call.written == ValueText::Elements {
         return None;
     }
     if schema.contains_key("propertyNames") {
@@ -93,23 +143,22 @@ fn further(
     for FurtherNames { key, schema, path } in
         values.further_arguments(NameForm::Bare, schema, typed, patterns, path)
     {
-        let tags = ValueTags { text_elsewhere: texts.any(), ..ValueTags::of(call, "") };
+        let tags = ValueTags { text_elsewhere: texts.any(), ..ValueTags::of(markup, "") };
         let value = value(values, &tags, &schema, &path);
-        options.extend(value.map(|value| member(values, call, &key, &value)));
+        options.extend(value.map(|value| member(values, markup, &key, &value)));
     }
     (!options.is_empty()).then(|| one_of(&options))
 }
 
-fn member(values: &mut Values<'_>, call: &ParameterCall, key: &str, value: &str) -> String {
-    let (open, close) = (values.lark.marker(call.key.open), values.lark.marker(call.key.close));
-    // A value that ends at the line's end includes the line break.
-    let between = if call.value.close == call.between { "" } else { call.between };
-    let between = space(values.lark, between, values.layout);
-    values.lark.rule(sequence([&*open, key, &close, value, &between]))
+fn member(values: &mut Values<'_>, markup: Markup<'_>, key: &str, value: &str) -> String {
+    let open = markup.next(values.lark, values.layout, markup.lead(), markup.call.key.open);
+    let close = values.lark.marker(markup.call.key.close);
+    values.lark.rule(sequence([&*open, key, &close, value]))
 }
 
 /// Syntax around one value.
 pub(super) struct ValueTags<'a> {
+    pub(super) markup: Markup<'a>,
     pub(super) call: &'a ParameterCall,
     pub(super) open: &'static str,
     pub(super) after_open: &'static str,
@@ -121,13 +170,14 @@ pub(super) struct ValueTags<'a> {
 
 impl<'a> ValueTags<'a> {
     /// Syntax around the value of `key`, which an element's end repeats.
-    fn of(call: &'a ParameterCall, key: &str) -> Self {
+    fn of(markup: Markup<'a>, key: &str) -> Self {
+        let call = markup.call;
         let Tags { open, close, after_open, before_close } = call.value;
         let close = match call.written {
             ValueText::Elements => format!("{close}{key}{}", call.key.close),
             _ => close.to_owned(),
         };
-        Self { call, open, after_open, before_close, close, text_elsewhere: false }
+        Self { markup, call, open, after_open, before_close, close, text_elsewhere: false }
     }
 
     /// Texts that end a string: for element values, the start and end of any element.
@@ -154,6 +204,7 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
         structures: schemas.iter().any(may_be_structure),
     };
     let mut contents = Vec::new();
+    let holds_markers = tags.markup.holds_markers(values.lark) && schemas.iter().any(is_free);
     for schema in schemas {
         // If a string is allowed, elements are read as a string.
         let elements = tags.call.written == ValueText::Elements;
@@ -174,7 +225,8 @@ fn value(values: &mut Values<'_>, tags: &ValueTags<'_>, schema: &Value, path: &s
         }
     }
     if !contents.is_empty() {
-        let body = closed_text(values, tags, &one_of(&contents), beside.free_text);
+        let held = if holds_markers { held_markers(values, tags) } else { String::new() };
+        let body = closed_text(values, tags, (&held, &one_of(&contents)), beside.free_text);
         options.push(opened(values, tags, "string", &body));
     }
     (!options.is_empty()).then(|| one_of(&options))
@@ -299,11 +351,11 @@ fn elements(
     path: &str,
 ) -> Option<String> {
     let body = match name {
-        "object" => arguments(values, tags.call, schema, path, &Texts::default())?,
+        "object" => arguments(values, tags.markup, schema, path, &Texts::default())?,
         _ => {
             let items = schema.get("items").cloned().unwrap_or(Value::Bool(true));
-            let item = value(values, &ValueTags::of(tags.call, ITEM), &items, &format!("{path}/items"))?;
-            let item = member(values, tags.call, &literal(ITEM), &item);
+            let item = value(values, &ValueTags::of(tags.markup, ITEM), &items, &format!("{path}/items"))?;
+            let item = member(values, tags.markup, &literal(ITEM), &item);
             let (min, max) = values.item_counts(schema, path)?;
             match max {
                 Some(0) => String::new(),

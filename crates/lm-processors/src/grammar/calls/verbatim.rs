@@ -81,19 +81,20 @@ pub(super) fn text(
     Some(values.text_rules(schema, path, Escapes::None, &excluded)?.raw(&excluded, cdata))
 }
 
-/// A text with what closes it. Any layout around a free text reads as a part of it, or is taken off.
+/// A text with what closes it, after its beginning `held`. Any layout around a free text reads as a part of
+/// it, or is taken off.
 pub(super) fn closed_text(
     values: &mut Values<'_>,
     tags: &ValueTags<'_>,
-    content: &str,
+    (held, content): (&str, &str),
     free: bool,
 ) -> String {
     match values.layout {
-        Layout::Any if free => values.lark.up_to(content, "", &tags.close),
+        Layout::Any if free => sequence([held, &values.lark.up_to(content, "", &tags.close)]),
         layout => {
             let after = space(values.lark, tags.after_open, layout);
             let rest = ended(values, tags, content);
-            sequence([&*after, &rest])
+            sequence([&*after, held, &rest])
         }
     }
 }

@@ -225,7 +225,8 @@ impl<'a> Values<'a> {
 
     fn text(&mut self, schema: &Object, path: &str) -> Option<String> {
         let excluded = self.avoided();
-        let rules = self.text_rules(schema, path, self.spelling.strings.kind_of_escapes(), &excluded)?;
+        let rules =
+            self.text_rules(schema, path, self.spelling.strings.kind_of_escapes(self.layout), &excluded)?;
         Some(match self.spelling.strings {
             Strings::Json => {
                 let text = rules.quoted('"', self.spelling.strings.escapes(self.layout), &self.excluded);

@@ -10,7 +10,7 @@ use super::super::lark::text_without;
 use super::emptiness::Emptiness;
 use super::spelling::Strings;
 use crate::grammar_request::Layout;
-use crate::schema::{escaped_regex, full_match, needs_escape};
+use crate::schema::{escaped_regex, full_match, full_match_in_json, json_character, needs_escape};
 
 /// Maximum length bound that is counted.
 const MAX_COUNTED: u64 = 65_536;
@@ -31,8 +31,8 @@ pub(in crate::grammar) enum NoText {
 pub(in crate::grammar) enum Escapes {
     /// Strings are written verbatim.
     None,
-    /// JSON's.
-    Json,
+    /// JSON's, in the spellings of the layout.
+    Json(Layout),
     /// Python's: one of two quotes is not the string's own.
     Python,
 }
@@ -41,18 +41,16 @@ impl Escapes {
     /// Returns true if all texts of the pattern have characters that are escaped.
     fn needed(self, pattern: Option<&str>) -> bool {
         let escaped = match self {
-            Self::None => return false,
-            Self::Json => "\"\\",
+            Self::None | Self::Json(_) => return false,
             Self::Python => "\\",
         };
         pattern.is_some_and(|pattern| needs_escape(pattern, escaped))
     }
 
-    /// Terminal expression for the texts without escapes.
+    /// Terminal expression for the texts that the syntax writes with a pattern: in Python, without escapes.
     fn plain(self) -> &'static str {
         match self {
-            Self::None => "/(?s:.*)/",
-            Self::Json => r"/[^\x22\\\x00-\x1f]*/",
+            Self::None | Self::Json(_) => "/(?s:.*)/",
             Self::Python => r"/([^\x22\\\x00-\x1f]*|[^'\\\x00-\x1f]*)/",
         }
     }
@@ -67,7 +65,7 @@ struct Choice {
 }
 
 impl Choice {
-    /// The strictest rules that a string without escapes meets, and the keywords that are omitted.
+    /// The strictest rules that a string of the syntax meets, and the keywords that are omitted.
     fn rules(
         &self,
         escapes: Escapes,
@@ -114,13 +112,22 @@ pub(in crate::grammar) struct TextRules {
     max: Option<u64>,
     /// Terminal expressions that match the whole text.
     regexes: Vec<String>,
+    /// The same for the text as JSON writes it.
+    json: Option<JsonRules>,
+}
+
+/// Rules of a string as JSON writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct JsonRules {
+    layout: Layout,
+    regexes: Vec<String>,
 }
 
 impl TextRules {
     /// These lengths with a pattern and a format.
     fn with(&self, pattern: &[String], format: Option<&Format>) -> Self {
         let format = format.map(|format| format!("/{}/", format.regex));
-        Self { regexes: pattern.iter().cloned().chain(format).collect(), ..*self }
+        Self { regexes: pattern.iter().cloned().chain(format).collect(), json: None, ..*self }
     }
 
     /// Returns true if no text meets these rules and the other terminal expressions. Lengths alone leave
@@ -131,8 +138,8 @@ impl TextRules {
         !self.regexes.is_empty() && searches.is_empty(terms)
     }
 
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted. A string matches its
-    /// pattern without escapes: a pattern none of whose texts can be written so is omitted. A format is
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. In Python, a string matches
+    /// its pattern without escapes: a pattern none of whose texts can be written so is omitted. A format is
     /// omitted if none of the texts that a grammar writes for it match the pattern.
     ///
     /// # Errors
@@ -158,11 +165,16 @@ impl TextRules {
             unenforced.push("maxLength");
         }
         let min = if min > MAX_COUNTED { 0 } else { min };
-        let counts = Self { min, max: max.filter(|max| *max <= MAX_COUNTED), regexes: Vec::new() };
+        let counts = Self { min, max: max.filter(|max| *max <= MAX_COUNTED), ..Self::default() };
         let pattern: Vec<String> = text("pattern").and_then(full_match).into_iter().flatten().collect();
         let format = text("format").and_then(format_regex);
         let choice = Choice { counts, pattern, format, needs_escape: escapes.needed(text("pattern")) };
-        let (rules, omitted) = choice.rules(escapes, excluded, searches)?;
+        let (mut rules, omitted) = choice.rules(escapes, excluded, searches)?;
+        if let (Escapes::Json(layout), false) = (escapes, rules.regexes.is_empty()) {
+            let pattern = text("pattern").filter(|_| !omitted.contains(&"pattern"));
+            let format = text("format").filter(|_| !omitted.contains(&"format"));
+            rules.json = JsonRules::of(pattern, format, layout);
+        }
         unenforced.extend(omitted);
         Ok((rules, unenforced))
     }
@@ -195,7 +207,7 @@ impl TextRules {
     }
 
     /// Terminal expression for strings in `quote` that contain none of `excluded`. A string with a regular
-    /// expression is written without escapes.
+    /// expression is written without escapes, except in JSON.
     pub(super) fn quoted(&self, quote: char, escapes: &str, excluded: &[String]) -> String {
         let any = self.quoted_without(quote, escapes, "");
         if excluded.is_empty() {
@@ -222,11 +234,13 @@ impl TextRules {
             let count = if self.min == 0 && self.max.is_none() { "*".to_owned() } else { self.count() };
             return format!("/{hex}({plain}|{escapes}){count}{hex}/");
         }
-        let mut all = vec![format!("/{plain}*/")];
-        if self.min > 0 || self.max.is_some() {
-            all.push(format!("/(?s:.){}/", self.count()));
+        let (character, mut all) = match &self.json {
+            Some(json) => (json_character(json.layout), json.regexes.clone()),
+            None => ("(?s:.)", [vec![format!("/{plain}*/")], self.regexes.clone()].concat()),
+        };
+        if self.json.is_some() || self.min > 0 || self.max.is_some() {
+            all.push(format!("/{character}{}/", self.count()));
         }
-        all.extend(self.regexes.iter().cloned());
         format!("/{hex}/ ({}) /{hex}/", all.join(" & "))
     }
 
@@ -241,11 +255,24 @@ impl TextRules {
     }
 }
 
+impl JsonRules {
+    /// Rules of the texts in which `pattern` is found and which have `format`; `None` if they are too large.
+    fn of(pattern: Option<&str>, format: Option<&str>, layout: Layout) -> Option<Self> {
+        // The texts that a grammar writes for a format have no escapes.
+        let format = format.and_then(format_regex).map(|format| format!("/{}/", format.regex));
+        let found = match pattern.filter(|pattern| full_match(pattern).is_some()) {
+            Some(pattern) => full_match_in_json(pattern, layout)?,
+            None => Vec::new(),
+        };
+        Some(Self { layout, regexes: found.into_iter().chain(format).collect() })
+    }
+}
+
 impl Strings {
     /// Kind of the escapes of the syntax.
-    pub(super) fn kind_of_escapes(self) -> Escapes {
+    pub(super) fn kind_of_escapes(self, layout: Layout) -> Escapes {
         match self {
-            Self::Json => Escapes::Json,
+            Self::Json => Escapes::Json(layout),
             Self::Python(_) => Escapes::Python,
             Self::Fenced(_) => Escapes::None,
         }

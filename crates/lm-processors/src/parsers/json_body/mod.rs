@@ -27,6 +27,8 @@ pub(crate) struct JsonBody {
     at: usize,
     /// True if the calls are in a code block.
     fenced: bool,
+    /// True if the braces of the call are doubled.
+    doubled: bool,
     objects: Objects,
 }
 
@@ -57,6 +59,7 @@ impl JsonBody {
             scan: JsonScan::new(tolerance),
             at: 0,
             fenced: false,
+            doubled: false,
             objects: Objects::new(CallKeys { object: syntax.object, bare }, tolerance),
         }
     }
@@ -65,10 +68,27 @@ impl JsonBody {
     fn start(&mut self, text: &str) -> Option<State> {
         let rest = text[self.at..].trim_start();
         let len = fence(rest)?;
-        if len > 0 {
-            (self.at, self.fenced) = (text.len() - rest.len() + len, true);
+        let doubled = self.doubled_brace(&rest[len..])?;
+        if len + doubled > 0 {
+            self.at = text.len() - rest.len() + len + doubled;
+            (self.fenced, self.doubled) = (len > 0, doubled > 0);
         }
         Some(State::Value { start: self.at })
+    }
+
+    /// Length of the blanks and the first of two braces at the start of `rest`, as some templates of Qwen2.5
+    /// show a call between markers; the second closing brace closes nothing. `None` if more text is needed to
+    /// decide.
+    fn doubled_brace(&self, rest: &str) -> Option<usize> {
+        if self.objects.keys.bare || !self.tolerance.accepts(Departure::StrayBrackets) {
+            return Some(0);
+        }
+        let object = rest.trim_start();
+        match object.as_bytes() {
+            b"{" => None,
+            [b'{', b'{', ..] => Some(rest.len() - object.len() + 1),
+            _ => Some(0),
+        }
     }
 
     /// Reads the value; returns the next state, or `None` if more text is needed.
@@ -155,9 +175,17 @@ impl JsonBody {
         byte == b']' && in_object && self.scan.is_outside() && self.tolerance.accepts(Departure::Unclosed)
     }
 
-    /// Reads the end of the enclosing code block after the value, which ends at `end`.
-    fn after_value(&self, text: &str, end: usize) -> Progress {
-        let rest = text[end..].trim_start();
+    /// Reads the second closing brace and the end of the enclosing code block after the value, which ends at
+    /// `end`.
+    fn after_value(&self, text: &str, mut end: usize) -> Progress {
+        let mut rest = text[end..].trim_start();
+        if self.doubled {
+            match rest.strip_prefix('}') {
+                Some(behind) => (rest, end) = (behind.trim_start(), text.len() - behind.len()),
+                None if rest.is_empty() => return Progress::Open,
+                None => {}
+            }
+        }
         match prefix(rest, FENCE) {
             Prefix::Found if self.fenced => Progress::Complete(text.len() - rest.len() + FENCE.len()),
             Prefix::Partial if self.fenced => Progress::Open,

@@ -322,8 +322,8 @@ impl BodyReader for ParameterBody {
         }
     }
 
-    /// A value without its closing marker ends with its call; an unterminated string does not contain the
-    /// markers after it.
+    /// A value without its closing marker ends with its call, and one whose closing marker no other marker
+    /// follows at the first such; an unterminated string does not contain the markers after it.
     fn finish(&mut self, text: &str, calls: &mut CallSink<'_>) -> Result<usize, Fault> {
         while let State::Value(reader) = &mut self.state
             && reader.forget_json()
@@ -335,8 +335,9 @@ impl BodyReader for ParameterBody {
         let State::Value(reader) = std::mem::replace(&mut self.state, State::Parameter) else {
             return Err(Fault::unfinished());
         };
-        let end = reader.held.ok_or_else(Fault::unfinished)?;
-        if let Next::Enter(state) = self.end_value(text, reader, end, 0)? {
+        let held = reader.held.map(|end| (end, 0));
+        let (end, taken) = reader.closed.or(held).ok_or_else(Fault::unfinished)?;
+        if let Next::Enter(state) = self.end_value(text, reader, end, taken)? {
             self.state = state;
         }
         match self.read(text, calls)? {

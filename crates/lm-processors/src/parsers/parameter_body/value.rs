@@ -58,6 +58,10 @@ pub(super) struct ValueReader {
     pub(super) searched: usize,
     /// End of the value if its closing marker is missing: before a marker that ends the call.
     pub(super) held: Option<usize>,
+    /// The first closing marker, with its length, that no other marker follows.
+    pub(super) closed: Option<(usize, usize)>,
+    /// True if the value may be verbatim text.
+    pub(super) is_text: bool,
     /// Nesting and strings of a value that can only be JSON, inside which no marker ends it.
     json: Option<JsonScan>,
 }
@@ -79,6 +83,8 @@ impl ValueReader {
             depth: 0,
             searched: start,
             held: None,
+            closed: None,
+            is_text: !is_json,
             json: is_json.then(JsonScan::default),
         }
     }
@@ -110,7 +116,8 @@ impl ValueReader {
 
     /// The text from `from` on that belongs to the value with any continuation.
     pub(super) fn certain<'t>(&self, text: &'t str, from: usize, form: Form) -> &'t str {
-        let read = &text[from..self.held.unwrap_or(self.searched)];
+        let open = [self.held, self.closed.map(|(start, _)| start)].into_iter().flatten().min();
+        let read = &text[from..open.unwrap_or(self.searched)];
         let may_lack_marker = form.tolerance.accepts(Departure::ParameterMarkers);
         let layout = if self.layout.is_empty() && may_lack_marker { "\n" } else { self.layout };
         let certain = &read[..read.len() - partial(read, &format!("{layout}\0"))];

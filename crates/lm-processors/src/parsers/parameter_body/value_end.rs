@@ -1,5 +1,6 @@
 //! Search for the end of a value, whose closing marker may be missing.
 
+use super::between::{self, Between};
 use super::call::Call;
 use super::state::Form;
 use super::value::ValueReader;
@@ -8,7 +9,7 @@ use crate::declared_names::Declared;
 use crate::dialect::{CallSyntax, ParameterCall};
 use crate::parsers::marker_scan::{Prefix, Scan, prefix, scan};
 use crate::parsers::recovery::Departure;
-use crate::parsers::tag::{Tag, end_of_name, match_tag};
+use crate::parsers::tag::{Tag, end_of_name, match_tag, trim_blanks};
 use crate::parsers::tools::is_name;
 
 /// Marker that may end a value.
@@ -26,6 +27,9 @@ enum End {
 
 /// Finds the end of the value, and the length of its closing marker, 0 if that is missing. `None` if more
 /// text is needed.
+///
+/// A closing marker that no other marker of the syntax follows is a part of a text. If the text has no other
+/// end, it is the end, so that the text after it is not read as a value.
 pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call) -> Option<(usize, usize)> {
     if !reader.skip_json(text) {
         return None;
@@ -40,7 +44,13 @@ pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call
         };
         let (behind, mut end) = (&text[found..], found);
         let ends = match marker {
-            End::Value => return Some((found, len)),
+            End::Value => match closes(&behind[len..], reader, form, call) {
+                Some(true) => return Some((found, len)),
+                open => {
+                    reader.closed.get_or_insert((found, len));
+                    open
+                }
+            },
             End::NextKey => is_next_parameter(&text[..found], behind, form, call),
             End::NextCall => is_next_call(behind, form, call),
             End::Call => {
@@ -49,13 +59,58 @@ pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call
             }
         };
         match ends {
-            Some(true) => return Some((end, 0)),
+            Some(true) => return Some(reader.closed.unwrap_or((end, 0))),
             Some(false) => reader.searched = found + len,
             None => {
                 reader.searched = found;
                 return None;
             }
         }
+    }
+}
+
+/// Returns true if the closing marker before `rest` ends the value: the value cannot be text, or a marker
+/// that may follow a value does. `None` if more text is needed to decide.
+fn closes(rest: &str, reader: &ValueReader, form: Form, call: &Call) -> Option<bool> {
+    let ParameterCall { key, value, end, .. } = *form.syntax;
+    if !reader.is_text || key.open.is_empty() {
+        return Some(true);
+    }
+    let behind = trim_blanks(rest);
+    if reader.protected {
+        return is_found(prefix(behind, value.close.trim()));
+    }
+    match between::read(behind, form, call) {
+        Ok(Between::Partial) => None,
+        Ok(Between::End(len)) if len > 0 && len == end.len() => ends_call(&behind[len..], form),
+        Ok(Between::Marker(..) | Between::End(_)) => Some(true),
+        Ok(Between::Object) | Err(_) => Some(false),
+    }
+}
+
+/// Returns true if the end of the call, another call or the end of the section follows the end of the
+/// parameters. `None` if more text is needed to decide.
+fn ends_call(rest: &str, form: Form) -> Option<bool> {
+    let CallSyntax { section, call, .. } = *form.around;
+    let behind = trim_blanks(rest);
+    let name = form.syntax.name.open.trim_start();
+    let follow = [call.close, call.open, section.close, name].map(|marker| is_found(prefix(behind, marker)));
+    any(&follow)
+}
+
+/// Returns true if one of the answers is; `None` if that is still open.
+fn any(answers: &[Option<bool>]) -> Option<bool> {
+    match answers.contains(&Some(true)) {
+        true => Some(true),
+        false => (!answers.contains(&None)).then_some(false),
+    }
+}
+
+fn is_found(prefix: Prefix) -> Option<bool> {
+    match prefix {
+        Prefix::Found => Some(true),
+        Prefix::Partial => None,
+        Prefix::Absent => Some(false),
     }
 }
 
@@ -121,10 +176,6 @@ fn is_end_of_call(text: &str, form: Form) -> Option<bool> {
     if rest.len() - behind.len() > MAX_LAYOUT_BYTES {
         return Some(false);
     }
-    let follow = [section.close, section.open, call.open, call.close].map(|marker| prefix(behind, marker));
-    match () {
-        () if follow.contains(&Prefix::Found) => Some(true),
-        () if follow.contains(&Prefix::Partial) => None,
-        () => Some(false),
-    }
+    let follow = [section.close, section.open, call.open, call.close];
+    any(&follow.map(|marker| is_found(prefix(behind, marker))))
 }
