@@ -7,7 +7,7 @@ use lm_template::{
 };
 use serde_json::json;
 
-fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> PolyfilledPrompt {
+pub fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> PolyfilledPrompt {
     let template = PolyfilledTemplate::new(PromptTemplate::new(source).expect("it compiles"), polyfills);
     let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
     let input = RenderInput { messages, tools, generation_prompt, extra_context };
@@ -15,7 +15,7 @@ fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value)
 }
 
 /// Checks one polyfill: the prompt with it, its name in the prompt, and that it does not act when disabled.
-fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
+pub fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
     let messages = messages.as_array().expect("a list of messages");
     let rendered = render(source, Polyfills::none().with(polyfill), messages, tools);
     assert_eq!(
@@ -40,7 +40,7 @@ const PLAIN: &str = "{% for m in messages %}{% if m.role not in ['user', 'assist
 const CALLS: &str = "{% for m in messages %}[{{ m.role }}|{{ m.content }}{% for c in m.tool_calls or [] %}\
                      {{ c.function.name }}{{ ARGUMENTS }}{% endfor %}]{% endfor %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}";
 
-fn calls(arguments: &str) -> String {
+pub fn calls(arguments: &str) -> String {
     CALLS.replace("{{ ARGUMENTS }}", arguments)
 }
 

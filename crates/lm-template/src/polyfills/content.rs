@@ -14,12 +14,12 @@ fn is_text_parts(content: &Value) -> bool {
 
 /// A list with an image stays unchanged: the template handles it.
 pub(super) fn parts_as_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    capabilities.text_content
+    (capabilities.text_content || capabilities.typed_content)
         && input.each(|message| {
-            let reads_parts = if role(message) == "system" {
-                capabilities.typed_system
-            } else {
-                capabilities.typed_content
+            let reads_parts = match role(message) {
+                "system" => capabilities.typed_system,
+                role if role == capabilities.model_role => capabilities.typed_assistant,
+                _ => capabilities.typed_content,
             };
             if reads_parts {
                 return false;
