@@ -55,6 +55,8 @@ pub struct Capabilities {
     pub tool_results: bool,
     /// Tool results that are objects reach the prompt.
     pub object_results: bool,
+    /// Tool results that are objects of `name` and `response` reach the prompt, and other objects do not.
+    pub response_results: bool,
     /// A user message right after tool results reaches the prompt.
     pub user_after_results: bool,
     /// The variable that switches thinking on and off.
@@ -122,6 +124,7 @@ mod tests {
         call_ids: CallIds::Omitted,
         tool_results: false,
         object_results: false,
+        response_results: false,
         user_after_results: false,
         thinking: None,
         single_turn: false,

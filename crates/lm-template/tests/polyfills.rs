@@ -175,6 +175,24 @@ fn content_has_the_template_form() {
 }
 
 #[test]
+fn results_are_responses_of_the_called_function() {
+    let source = "{% for m in messages %}{% if m.role == 'tool' %}{% if m.content is mapping %}{% if 'response' not in m.content %}{{ raise_exception('no') }}{% endif %}\
+                  [{{ m.content.name }}{% for k, v in m.content.response.items() %}|{{ k }}={{ v }}{% endfor %}]{% else %}[{{ m.content }}]{% endif %}\
+                  {% else %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endif %}{% endfor %}";
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "sum", "arguments": {}}});
+    for (content, shown) in [
+        (json!("12"), "value=12"),
+        (json!({"total": 12}), "total=12"),
+        (json!("{\"total\": 12}"), "total=12"),
+    ] {
+        let messages = json!([
+            {"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": content},
+        ]);
+        check(source, &messages, &Value::Null, Polyfill::ResultsAsResponse, &format!("sum[sum|{shown}]"));
+    }
+}
+
+#[test]
 fn bare_and_wrapped_declarations_render_alike() {
     let bare = json!({"name": "f", "description": "d", "parameters": {"type": "object"}});
     let wrapped = json!([{"type": "function", "function": bare}]);

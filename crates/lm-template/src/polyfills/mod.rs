@@ -62,7 +62,7 @@ pub enum Polyfill {
     /// An empty message of the assistant is added between tool results and a user message, which the template
     /// refuses after them.
     AnswerAdded,
-    /// Arguments that are JSON text become an object.
+    /// Arguments that are JSON text become an object; another text becomes the value of its key `arguments`.
     ArgumentsAsObject,
     /// Arguments that are an object become JSON text.
     ArgumentsAsText,
@@ -75,6 +75,8 @@ pub enum Polyfill {
     CallsSplit,
     /// Content that is a list of text parts becomes text.
     PartsAsText,
+    /// A tool result becomes an object of the function's name and its response, which the template reads.
+    ResultsAsResponse,
     /// A tool result that is an object or a list becomes JSON text.
     ResultAsJsonText,
     /// The assistant's tool calls become text in its message.
@@ -97,7 +99,7 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 29] = [
+const ALL: [(Polyfill, Apply); 30] = [
     (Polyfill::RolesRenamed, order::rename_roles),
     (Polyfill::AssistantAsModel, role::assistant_as_model),
     (Polyfill::ContentAdded, order::add_content),
@@ -112,6 +114,7 @@ const ALL: [(Polyfill, Apply); 29] = [
     (Polyfill::ResultsAdded, order::add_results),
     (Polyfill::CallIdsShortened, tool_calls::shorten_ids),
     (Polyfill::CallsSplit, tool_calls::split_calls),
+    (Polyfill::ResultsAsResponse, content::results_as_response),
     (Polyfill::PartsAsText, content::parts_as_text),
     (Polyfill::ResultAsJsonText, content::result_as_json_text),
     (Polyfill::CallsAsText, tool_calls::calls_as_text),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::template_input::{TemplateInput, append, role};
 use super::{json_text, tagged_json};
 use crate::capabilities::{CallIds, Capabilities};
+use crate::json_text::json_from_slice;
 
 /// Arguments of a call, in `function` or next to the name.
 fn arguments_of(call: &mut Value) -> Option<&mut Value> {
@@ -19,10 +20,12 @@ pub(super) fn arguments_as_object(input: &mut TemplateInput, capabilities: &Capa
         && !capabilities.text_arguments
         && input.each_call(|call| {
             let Some(arguments) = arguments_of(call) else { return false };
-            let object =
-                arguments.as_str().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
-            let Some(object) = object else { return false };
-            *arguments = Value::Object(object);
+            let Value::String(text) = arguments else { return false };
+            *arguments = match json_from_slice(text.as_bytes()) {
+                Ok(Value::Object(object)) => object.into(),
+                // Arguments that were cut off.
+                _ => json!({"arguments": text}),
+            };
             true
         })
 }

@@ -86,6 +86,7 @@ impl<'a> Probe<'a> {
             tool_calls && styles.iter().any(|style| self.shows_calls(*style, &["f"], &answered, words))
         };
         let result = json!({RESULT_KEY: OTHER});
+        let response = json!({"name": "f", "response": result});
         let object_results =
             self.any_style(|style| self.shows_calls(style, &["f"], &result, &[RESULT_KEY, OTHER]));
         let null_fails = |before: &[Value]| {
@@ -119,6 +120,8 @@ impl<'a> Probe<'a> {
             call_ids: self.call_ids(),
             tool_results,
             object_results,
+            response_results: !object_results
+                && self.any_style(|style| self.shows_calls(style, &["f"], &response, &[RESULT_KEY, OTHER])),
             user_after_results: self.any_style(|style| {
                 let question = self.message("user", WORD);
                 self.shows(&[self.called(style, &["f"], &answered), vec![question]].concat(), &[WORD])
