@@ -289,7 +289,11 @@ fn invalid_field_is_named() {
         (user(json!([{"type": "tool_use", "id": "a", "name": "b"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_result"}])), "messages[0].content[0].tool_use_id"),
         (json!({"system": [{"type": "image"}]}), "system[0].type"),
-        (json!({"tools": [{"type": "web_search_20250305", "name": "web_search"}]}), "tools[0].type"),
+        (
+            json!({"tools": [{"type": "bash_20250124", "name": "bash"}], "tool_choice": {"type": "tool", "name": "bash"}}),
+            "tool_choice",
+        ),
+        (json!({"max_tokens": -2}), "max_tokens"),
         (json!({"tools": [{"name": "a", "input_schema": 1}]}), "tools[0].input_schema"),
         (json!({"tools": [{"name": "a"}, {"name": "a"}]}), "tools[1].name"),
         (json!({"tool_choice": {"type": "tool", "name": "unknown"}}), "tool_choice"),
