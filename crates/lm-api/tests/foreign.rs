@@ -147,10 +147,7 @@ fn results_have_the_form_that_they_came_in() {
             json!({"type": "tool_response", "name": "sky", "response": {"colour": "grey-ish"}}),
             r#"{"colour": "grey-ish"}"#,
         ),
-        (
-            json!([{"type": "tool_response", "name": "sky", "response": "grey-ish"}]),
-            "grey-ish",
-        ),
+        (json!([{"type": "tool_response", "name": "sky", "response": "grey-ish"}]), "grey-ish"),
         (json!({"name": "sky", "response": {"colour": "grey-ish"}}), r#"{"colour": "grey-ish"}"#),
     ] {
         let turns = json!([

@@ -43,7 +43,7 @@ pub fn check(name: &str, got: &Value) {
 }
 
 /// Replaces the random ids of calls by `call_0`, `call_1` and so on, in their order.
-fn with_counted_ids(value: &Value) -> Value {
+pub fn with_counted_ids(value: &Value) -> Value {
     let mut text = value.to_string();
     for count in 0.. {
         let is_random = |part: &&str| part.len() == 24 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
