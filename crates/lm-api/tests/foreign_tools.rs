@@ -124,7 +124,7 @@ fn running(reply: &'static str, tools: Value) -> lm_api::Running<ResponsesWriter
 
 #[test]
 fn custom_calls_of_responses_have_an_input() {
-    let tools = json!([{"type": "custom", "name": "patch", "format": {"type": "grammar", "syntax": "regex", "definition": r"[+-] .+"}}]);
+    let tools = json!([{"type": "custom", "name": "patch", "format": {"type": "text"}}]);
     let response = running(PATCH, tools.clone()).wait().expect("a response");
     let item = &response["output"][0];
     assert_eq!((&item["type"], &item["name"]), (&json!("custom_tool_call"), &json!("patch")));
@@ -152,6 +152,15 @@ fn custom_calls_of_responses_have_an_input() {
     let request = responses_request(tools, input).chat;
     assert_eq!(request.preface.messages[1].tool_calls[0].arguments["input"], "+ one \"line\"");
     assert_eq!(request.last.content.text(), "Done.");
+}
+
+#[test]
+fn regular_expression_of_a_custom_tool_is_a_pattern() {
+    let format = json!({"type": "grammar", "syntax": "regex", "definition": "[+-] .+"});
+    let request =
+        responses_request(json!([{"type": "custom", "name": "patch", "format": format}]), json!("Hi"));
+    let input = &request.chat.preface.tools[0].parameters()["properties"]["input"];
+    assert_eq!(input["pattern"], "^(?:[+-] .+)$");
 }
 
 #[test]
