@@ -1,8 +1,10 @@
 //! Tool calls of a stream, in order and complete.
 
-use lm_conversation::{ConversationEvent, Message, ToolCall};
-use lm_processors::FreshCallIds;
-use serde_json::Value;
+use lm_conversation::{ConversationEvent, ToolCall};
+use lm_processors::{CallIdForm, FreshCallIds};
+
+use crate::client_tools::ClientTools;
+use crate::request::ChatRequest;
 
 /// Part of a call for the frames of a stream.
 #[derive(Debug, PartialEq)]
@@ -14,10 +16,11 @@ pub(crate) enum CallDelta {
 }
 
 /// Converter of the events of calls to deltas: each call begins with its name and its id, and its deltas add
-/// up to the JSON text of its arguments. Calls come one after another.
+/// up to the JSON text of its arguments, or to the input of a custom tool. Calls come one after another.
 #[derive(Debug, Clone)]
 pub(crate) struct CallDeltas {
     ids: FreshCallIds,
+    tools: ClientTools,
     /// The current, incomplete call.
     call: Option<OpenCall>,
 }
@@ -26,25 +29,30 @@ pub(crate) struct CallDeltas {
 struct OpenCall {
     /// True if its start was reported, which needs the name.
     named: bool,
+    /// True if its text is reported at its end, as the input of a custom tool, which is a value in its JSON.
+    whole: bool,
     /// True if a fragment of its arguments was reported.
     has_arguments: bool,
 }
 
 impl CallDeltas {
-    /// Creates a converter for the reply to these messages, whose ids it does not use again.
-    pub(crate) fn new<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Self {
-        Self { ids: FreshCallIds::new(messages), call: None }
+    /// Creates a converter for the reply to a request, whose ids it does not use again.
+    pub(crate) fn new(request: &ChatRequest) -> Self {
+        let messages = request.preface.messages.iter().chain([&request.last]);
+        let ids = FreshCallIds::of_form(CallIdForm::Random, messages);
+        Self { ids, tools: request.client_tools.clone(), call: None }
     }
 
     /// Converts an event, if it is of a call. A call without a name waits until it is complete.
     pub(crate) fn delta(&mut self, event: &ConversationEvent) -> Option<CallDelta> {
         match event {
             ConversationEvent::ToolCallStarted { name, id, .. } => {
-                self.call = Some(OpenCall { named: name.is_some(), has_arguments: false });
+                let whole = name.as_ref().is_some_and(|name| self.tools.is_custom(name));
+                self.call = Some(OpenCall { named: name.is_some(), whole, has_arguments: false });
                 Some(self.started(name.as_ref()?, id.clone(), String::new()))
             }
             ConversationEvent::ToolCallArguments { fragment, .. } => {
-                let call = self.call.as_mut().filter(|call| call.named)?;
+                let call = self.call.as_mut().filter(|call| call.named && !call.whole)?;
                 call.has_arguments = true;
                 Some(CallDelta::Arguments(fragment.clone()))
             }
@@ -56,8 +64,8 @@ impl CallDeltas {
     fn complete(&mut self, call: &ToolCall) -> Option<CallDelta> {
         match self.call.take().filter(|open| open.named) {
             Some(open) if open.has_arguments => None,
-            Some(_) => Some(CallDelta::Arguments(arguments(call))),
-            None => Some(self.started(&call.name, call.id.clone(), arguments(call))),
+            Some(_) => Some(CallDelta::Arguments(self.tools.text(call))),
+            None => Some(self.started(&call.name, call.id.clone(), self.tools.text(call))),
         }
     }
 
@@ -65,9 +73,4 @@ impl CallDeltas {
         let id = id.unwrap_or_else(|| self.ids.next_id());
         CallDelta::Started { id, name: name.to_owned(), arguments }
     }
-}
-
-/// Arguments of a call as JSON text.
-pub(crate) fn arguments(call: &ToolCall) -> String {
-    Value::Object(call.arguments.clone()).to_string()
 }

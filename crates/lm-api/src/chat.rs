@@ -1,8 +1,9 @@
 //! Execution of requests on an engine.
 
 use lm_conversation::{
-    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, TurnOptions,
+    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, ThinkingMode, TurnOptions,
 };
+use lm_processors::CallIdForm;
 use lm_session::{CompiledConstraint, GenerateParams};
 use serde_json::Value;
 
@@ -45,8 +46,11 @@ impl ChatEngine {
         let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         let cancel = request.turn.cancel.child();
         let turn = |choice| {
-            let options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
+            let mut options = TurnOptions { cancel: cancel.clone(), ..request.turn.clone() };
             let mut conversation = self.conversation(&request, choice)?;
+            if request.reasons && conversation.switches_thinking() {
+                options.thinking.mode = ThinkingMode::On;
+            }
             let turn = match request.continues {
                 true => conversation.continue_reply(options)?,
                 false => conversation.stream(request.last.clone(), options)?,
@@ -100,6 +104,11 @@ impl ChatEngine {
         rendered.map_err(|error| request.api_error(&error))
     }
 
+    /// Returns true if the model's template can switch its reasoning on and off.
+    pub fn thinks(&self) -> bool {
+        Conversation::new(&self.engine, self.config.clone()).is_ok_and(|it| it.switches_thinking())
+    }
+
     fn conversation(&self, request: &ChatRequest, choice: usize) -> lm_conversation::Result<Conversation> {
         let mut conversation = Conversation::new(&self.engine, self.config(request, choice))?;
         if request.continues {
@@ -110,6 +119,7 @@ impl ChatEngine {
 
     fn config(&self, request: &ChatRequest, choice: usize) -> ConversationConfig {
         let mut config = request.config(&self.config, choice);
+        config.call_ids = CallIdForm::Random;
         let ends = self.engine.tokenizer().end_ids().iter();
         let ends = ends.chain(&self.engine.generation_config().eos_token_ids).copied();
         let sampler = &mut config.session.sampler;

@@ -34,15 +34,26 @@ pub struct ApiError {
     pub param: Option<String>,
     /// Machine-readable code.
     pub code: Option<&'static str>,
+    /// Number of tokens of a prompt that is too long, and of the context.
+    pub prompt: Option<PromptLength>,
     /// Time after which the same request may succeed; for the header `Retry-After`.
     pub retry_after: Option<Duration>,
+}
+
+/// Length of a prompt that is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PromptLength {
+    /// Tokens of the prompt.
+    pub tokens: usize,
+    /// Tokens that the context holds.
+    pub context: usize,
 }
 
 impl ApiError {
     /// Creates the error of a request that is not readable at all.
     pub fn invalid_request(message: impl Into<String>) -> Self {
         let (kind, message) = ("invalid_request_error", message.into());
-        Self { status: 400, kind, message, param: None, code: None, retry_after: None }
+        Self { status: 400, kind, message, param: None, code: None, prompt: None, retry_after: None }
     }
 
     /// Creates the error of an invalid or unsupported field.
@@ -64,7 +75,7 @@ impl ApiError {
     /// Creates the error of a failure that is not the request's fault.
     pub fn server(message: impl Into<String>) -> Self {
         let (kind, message) = ("server_error", message.into());
-        Self { status: 500, kind, message, param: None, code: None, retry_after: None }
+        Self { status: 500, kind, message, param: None, code: None, prompt: None, retry_after: None }
     }
 
     /// Creates the error of a request that is refused for another reason than its fields: `status` is below
@@ -88,6 +99,16 @@ impl ApiError {
         Self { code: Some(code), ..self }
     }
 
+    /// Creates the error of a prompt that is longer than the context; clients know its words.
+    pub(crate) fn prompt_too_long(param: &str, length: PromptLength) -> Self {
+        let PromptLength { tokens, context } = length;
+        let message = format!("prompt is too long: {tokens} tokens > {context} maximum");
+        Self {
+            prompt: Some(length),
+            ..Self::invalid_param(param, message).with_code("context_length_exceeded")
+        }
+    }
+
     /// Value of the header `Retry-After`, in whole seconds, at least 1.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         let seconds = |after: Duration| (after.as_secs() + u64::from(after.subsec_nanos() > 0)).max(1);
@@ -97,6 +118,16 @@ impl ApiError {
     /// Error object of the API: `{"error": {"message", "type", "param", "code"}}`.
     pub fn to_json(&self) -> Value {
         let Self { kind, message, param, code, .. } = self;
-        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+        let mut object = json!({"message": message, "type": kind, "param": param, "code": code});
+        self.add_length(&mut object);
+        json!({"error": object})
+    }
+
+    /// Adds the length of a prompt that is too long, by llama.cpp's names.
+    pub(crate) fn add_length(&self, object: &mut Value) {
+        if let Some(PromptLength { tokens, context }) = self.prompt {
+            object["n_prompt_tokens"] = tokens.into();
+            object["n_ctx"] = context.into();
+        }
     }
 }

@@ -8,7 +8,7 @@ use lm_session::{Error as Session, MediaKind};
 use lm_template::{Error as Template, ToolSpec};
 
 use crate::chat_completions::NAMES;
-use crate::error::ApiError;
+use crate::error::{ApiError, PromptLength};
 use crate::request::{ChatRequest, FieldNames};
 
 /// Code of a prompt, or of a reply's minimum, that exceeds the context.
@@ -60,7 +60,11 @@ impl Mapping<'_> {
             Error::NoChatTemplate { .. } => {
                 ApiError::invalid_request(error.to_string()).with_code("no_chat_template")
             }
-            Error::TooManyMediaRows { .. } => param(self.names.messages).with_code(CONTEXT),
+            Error::TooManyMediaRows { rows, context_tokens, .. } => {
+                let length = PromptLength { tokens: *rows, context: *context_tokens };
+                let too_long = ApiError::prompt_too_long(self.names.messages, length);
+                ApiError { message: format!("{}; {error}", too_long.message), ..too_long }
+            }
             Error::NoMessage | Error::Placeholders { .. } | Error::MediaRows { .. } => {
                 param(self.names.messages)
             }
@@ -99,9 +103,11 @@ impl Mapping<'_> {
     fn session(&self, error: &Session) -> ApiError {
         let param = |param: &str| ApiError::invalid_param(param, error.to_string());
         match error {
-            Session::PromptTooLong { .. } | Session::CacheFull { .. } => {
-                param(self.names.messages).with_code(CONTEXT)
+            Session::PromptTooLong { prompt_tokens: tokens, context_tokens: context } => {
+                let length = PromptLength { tokens: *tokens, context: *context };
+                ApiError::prompt_too_long(self.names.messages, length)
             }
+            Session::CacheFull { .. } => param(self.names.messages).with_code(CONTEXT),
             Session::InvalidSampler { field, .. } => param(field),
             Session::EmptyStopString { .. } => param(self.names.stop),
             Session::NoCandidate { .. } => param("logit_bias"),

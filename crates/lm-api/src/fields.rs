@@ -1,7 +1,9 @@
 //! Fields of request bodies, read as structs.
 
+use std::num::NonZeroUsize;
+
 use schemars::JsonSchema;
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -72,6 +74,15 @@ where
 {
     let word = Option::<String>::deserialize(word)?;
     word.map(|word| T::deserialize(word.into_deserializer())).transpose()
+}
+
+/// Reads a token limit of at least 1; -1 is no limit.
+pub(crate) fn token_limit<'de, D: Deserializer<'de>>(limit: D) -> Result<Option<NonZeroUsize>, D::Error> {
+    match Option::<Value>::deserialize(limit)? {
+        None => Ok(None),
+        Some(limit) if limit == -1 => Ok(None),
+        Some(limit) => NonZeroUsize::deserialize(limit).map(Some).map_err(D::Error::custom),
+    }
 }
 
 /// Value of a field in an object, which is absent if it is null.
@@ -162,8 +173,6 @@ pub(crate) fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::num::NonZeroUsize;
-
     use serde_json::json;
 
     use super::*;

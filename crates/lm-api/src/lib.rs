@@ -6,6 +6,7 @@ mod batch;
 mod call_deltas;
 mod chat;
 mod chat_completions;
+mod client_tools;
 mod completions;
 mod continuation;
 mod embeddings;
@@ -38,7 +39,7 @@ pub use chat_completions::{
 };
 pub use completions::{CompletionRequest, TextWriter};
 pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};
-pub use error::{ApiError, Result};
+pub use error::{ApiError, PromptLength, Result};
 pub use fields::Fields;
 pub use ids::random_id;
 pub use limits::Limits;
@@ -47,6 +48,7 @@ pub use lm_conversation::{
     ResponseFormat, SamplerParams, ScoredToken, ToolChoice, ToolSpec, TurnOptions, Value,
 };
 pub use lm_session::{AdapterId, Pooling};
+pub use lm_template::json_from_slice;
 pub use model_names::find_model;
 pub use ollama::{
     KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error,

@@ -27,6 +27,20 @@ pub(crate) fn normalize(part: &mut Value, kind: &str, at: &str) -> Result<()> {
     let (kind, base64) = match kind {
         "image_url" => ("image", image_url(&part["image_url"], &format!("{at}.image_url"))?),
         "input_audio" => ("audio", input_audio(&part["input_audio"], &format!("{at}.input_audio"))?),
+        "image" if part["source"].is_object() => {
+            let source = &part["source"];
+            let at = format!("{at}.source");
+            if source["type"] != "base64" {
+                let expected = "\"base64\"; nothing is fetched";
+                let error = ApiError::unexpected(format!("{at}.type"), shown(&source["type"]), expected);
+                return Err(error.with_code(UNSUPPORTED));
+            }
+            ("image", image_base64(&source["data"], &format!("{at}.data"))?)
+        }
+        // The form of the Model Context Protocol.
+        kind @ ("image" | "audio") if part["data"].is_string() => {
+            (kind, image_base64(&part["data"], &format!("{at}.data"))?)
+        }
         kind => {
             let blob = text(&part["blob"], &format!("{at}.blob"));
             (kind, blob.map_err(|error| error.with_code(UNSUPPORTED))?.to_owned())

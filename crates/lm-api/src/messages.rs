@@ -4,6 +4,7 @@ use lm_template::{Message, Part, messages_from_json};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
+use crate::client_tools::custom_arguments;
 use crate::error::{ApiError, Result};
 use crate::error_map;
 use crate::fields::{json_type, shown};
@@ -13,6 +14,9 @@ use crate::media;
 /// Roles of the API, its older and its documented variants.
 const ROLES: [&str; 8] =
     ["developer", "system", "user", "assistant", "tool", "function", "model", "tool_call"];
+
+/// Types of parts with the assistant's reasoning.
+const REASONING: [&str; 4] = ["thinking", "reasoning", "reasoning_text", "redacted_thinking"];
 
 /// Schema of `messages`.
 pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -64,8 +68,17 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     {
         fields.insert("tool_calls".to_owned(), json!([{"type": "function", "function": call}]));
     }
+    if let Some(Value::Array(calls)) = fields.get_mut("tool_calls") {
+        calls.iter_mut().for_each(custom_as_function);
+    }
     if let Some(reasoning) = fields.shift_remove("reasoning") {
         fields.entry("reasoning_content").or_insert(reasoning);
+    }
+    if let Some(Value::Array(parts)) =
+        fields.get_mut("content").filter(|_| role != "assistant" && role != "model")
+    {
+        // Reasoning is the assistant's alone; elsewhere it is text.
+        parts.iter_mut().for_each(reasoning_as_text);
     }
     let is_result = role == "tool" || role == "function";
     if role != "tool_call"
@@ -76,21 +89,50 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     Ok(())
 }
 
+/// Replaces the call of a custom tool by that of its function.
+fn custom_as_function(call: &mut Value) {
+    let Some(custom) = call.get_mut("custom").map(Value::take) else { return };
+    let function = json!({"name": custom["name"], "arguments": custom_arguments(&custom["input"])});
+    *call = json!({"id": call["id"], "type": "function", "function": function});
+}
+
+fn reasoning_as_text(part: &mut Value) {
+    if part["type"].as_str().is_some_and(|kind| REASONING.contains(&kind)) {
+        let text = ["thinking", "reasoning", "text"].into_iter().find_map(|key| part[key].as_str());
+        *part = json!({"type": "text", "text": text.unwrap_or_default()});
+    }
+}
+
 /// Converts the parts of a content: text, images and audio. The result of a tool may be any other JSON as
 /// well.
 fn check_content(content: &mut Value, is_result: bool, at: &str) -> Result<()> {
-    let has_type = |part: &Value| part.get("type").is_some_and(Value::is_string);
     match content {
-        Value::Array(parts) if !is_result || parts.iter().all(has_type) => parts
+        Value::Array(parts) if !is_result || (!parts.is_empty() && parts.iter().all(is_result_part)) => parts
             .iter_mut()
             .enumerate()
-            .try_for_each(|(index, part)| check_part(part, &format!("{at}[{index}]"))),
-        Value::Object(_) if !is_result => check_part(content, at),
+            .try_for_each(|(index, part)| check_part(part, is_result, &format!("{at}[{index}]"))),
+        Value::Object(_) if !is_result || is_result_part(content) => check_part(content, is_result, at),
         _ => Ok(()),
     }
 }
 
-fn check_part(part: &mut Value, at: &str) -> Result<()> {
+/// Returns true if an item of a result is a part: of a known type, with its key. Other items are data.
+fn is_result_part(item: &Value) -> bool {
+    const PARTS: [(&str, &[&str]); 9] = [
+        ("text", &["text"]),
+        ("refusal", &["refusal"]),
+        ("image_url", &["image_url"]),
+        ("image", &["blob", "data", "source"]),
+        ("input_audio", &["input_audio"]),
+        ("audio", &["blob", "data"]),
+        ("tool_response", &["response"]),
+        ("file", &["file", "file_id", "file_data"]),
+        ("video_url", &["video_url"]),
+    ];
+    PARTS.iter().any(|(kind, keys)| item["type"] == *kind && keys.iter().any(|key| item.get(*key).is_some()))
+}
+
+fn check_part(part: &mut Value, is_result: bool, at: &str) -> Result<()> {
     let kind = match part {
         Value::Object(fields) => fields.get("type").cloned().unwrap_or_default(),
         Value::String(_) => return Ok(()),
@@ -98,7 +140,13 @@ fn check_part(part: &mut Value, at: &str) -> Result<()> {
         _ => return Ok(()),
     };
     match kind.as_str() {
-        Some("text") => Ok(()),
+        // Further keys, such as annotations, are not for the model.
+        Some("text") if is_result => {
+            *part = json!({"type": "text", "text": part["text"].take()});
+            Ok(())
+        }
+        Some("text" | "tool_response") => Ok(()),
+        Some(kind) if REASONING.contains(&kind) => Ok(()),
         Some("refusal") => {
             let refusal = part.get_mut("refusal").map(Value::take).unwrap_or_default();
             *part = Value::Object(Map::from_iter([

@@ -18,8 +18,15 @@ pub(crate) enum Effort {
     Max,
 }
 
+impl Effort {
+    /// Returns true if the effort asks for reasoning: `low` and above.
+    pub fn reasons(self) -> bool {
+        !matches!(self, Self::None | Self::Minimal)
+    }
+}
+
 /// Thinking of the turn, and the effort as a variable of the template: some templates read it. Effort `none`
-/// turns thinking off; every other one leaves it to the model.
+/// turns thinking off; `low` and above turn it on where the template can, which the engine knows.
 pub(crate) fn thinking(
     effort: Option<Effort>,
     max_tokens: Option<usize>,

@@ -5,6 +5,7 @@ use lm_processors::by_name;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::client_tools::ClientTools;
 use crate::ollama::KeepAlive;
 use crate::sampling::SamplingFields;
 
@@ -64,6 +65,10 @@ pub struct ChatRequest {
     pub dialect: Option<String>,
     /// Time for which the model stays in memory after the request; `None` is the server's own.
     pub keep_alive: Option<KeepAlive>,
+    /// Turns reasoning on if the model's template can.
+    pub(crate) reasons: bool,
+    /// Tools as the client knows them.
+    pub(crate) client_tools: ClientTools,
 }
 
 /// Names of a wire's fields, for errors of layers that do not know the wire.
@@ -118,7 +123,14 @@ impl ChatRequest {
             ignores_end: false,
             dialect: None,
             keep_alive: None,
+            reasons: false,
+            client_tools: ClientTools::default(),
         }
+    }
+
+    /// Types of the tools that were left out: they run on the servers of an API, or are unknown.
+    pub fn dropped_tools(&self) -> &[String] {
+        &self.client_tools.dropped
     }
 
     /// Config of the conversation that answers with a choice: `base`, overridden by the request.

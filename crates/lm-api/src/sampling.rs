@@ -23,7 +23,9 @@ pub struct SamplingFields {
     /// Nucleus sampling; 1 is off.
     #[schemars(range(min = 0, max = 1))]
     pub top_p: Option<f32>,
-    /// Top-k sampling; 0 is off.
+    /// Top-k sampling; 0 and -1 are off.
+    #[serde(default, deserialize_with = "top_k")]
+    #[schemars(with = "Option<i64>", range(min = -1))]
     pub top_k: Option<usize>,
     /// Min-p sampling; 0 is off.
     #[schemars(range(min = 0, max = 1))]
@@ -57,6 +59,9 @@ pub struct SamplingFields {
     /// Repetition penalty; 1 is off.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub repetition_penalty: Option<f32>,
+    /// Name of `repetition_penalty` in llama.cpp.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub repeat_penalty: Option<f32>,
     /// Presence penalty.
     pub presence_penalty: Option<f32>,
     /// Frequency penalty.
@@ -107,13 +112,22 @@ impl SamplingFields {
             dry_allowed_length: self.dry_allowed_length.unwrap_or(defaults.dry_allowed_length),
             dry_penalty_last_n: self.dry_penalty_last_n.map_or(defaults.dry_penalty_last_n, last_n),
             dry_sequence_breakers: breakers.unwrap_or(&defaults.dry_sequence_breakers).clone(),
-            repetition_penalty: self.repetition_penalty.unwrap_or(defaults.repetition_penalty),
+            repetition_penalty: (self.repetition_penalty.or(self.repeat_penalty))
+                .unwrap_or(defaults.repetition_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(defaults.presence_penalty),
             frequency_penalty: self.frequency_penalty.unwrap_or(defaults.frequency_penalty),
             logit_bias,
             seed: self.seed.or(defaults.seed).map(|seed| seed.wrapping_add(choice as u64)),
             ..defaults.clone()
         }
+    }
+}
+
+fn top_k<'de, D: Deserializer<'de>>(top_k: D) -> Result<Option<usize>, D::Error> {
+    match Option::<Value>::deserialize(top_k)? {
+        None => Ok(None),
+        Some(off) if off == -1 => Ok(Some(0)),
+        Some(top_k) => usize::deserialize(top_k).map(Some).map_err(D::Error::custom),
     }
 }
 

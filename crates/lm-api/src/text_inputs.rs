@@ -5,7 +5,7 @@ use lm_session::{Error as Session, TextSegment, TokenId};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, Result};
+use crate::error::{ApiError, PromptLength, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::at_most;
 
@@ -123,7 +123,10 @@ fn text_input(input: Value, at: &str) -> Result<TextInput> {
 pub(crate) fn api_error(at: &str, error: Session) -> ApiError {
     let message = error.to_string();
     match error {
-        Session::PromptTooLong { .. } | Session::CacheFull { .. } => {
+        Session::PromptTooLong { prompt_tokens: tokens, context_tokens: context } => {
+            ApiError::prompt_too_long(at, PromptLength { tokens, context })
+        }
+        Session::CacheFull { .. } => {
             ApiError::invalid_param(at, message).with_code("context_length_exceeded")
         }
         Session::EmptyPrompt => ApiError::invalid_param(at, message),

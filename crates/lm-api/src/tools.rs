@@ -3,17 +3,26 @@
 use lm_conversation::{ToolChoice, ToolSpec};
 use serde_json::Value;
 
+use crate::client_tools::ClientTools;
 use crate::error::{ApiError, Result};
 use crate::error_map;
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
 use crate::request::FieldNames;
 
-/// Reads `tools`: functions with distinct names, in any form that [`ToolSpec::from_json`] reads.
-pub(crate) fn tools(tools: Vec<Value>, names: &FieldNames, limits: &Limits) -> Result<Vec<ToolSpec>> {
+/// Reads `tools`: functions with distinct names, in any form that [`ToolSpec::from_json`] reads, and tools of
+/// other kinds, which the second part of the result has.
+pub(crate) fn tools(
+    tools: Vec<Value>,
+    names: &FieldNames,
+    limits: &Limits,
+) -> Result<(Vec<ToolSpec>, ClientTools)> {
     at_most("tools", tools.len(), limits.tools, "tools")?;
-    let mut specs: Vec<ToolSpec> = Vec::with_capacity(tools.len());
-    for (index, tool) in tools.into_iter().enumerate() {
+    let mut client = ClientTools::default();
+    let functions = client.functions(tools)?;
+    at_most("tools", functions.len(), limits.tools, "tools")?;
+    let mut specs: Vec<ToolSpec> = Vec::with_capacity(functions.len());
+    for (index, tool) in functions {
         let spec = tool_spec(tool, index, names, limits)?;
         if specs.iter().any(|other| other.name() == spec.name()) {
             let message = format!("a tool of the name `{}` is already declared", spec.name());
@@ -21,7 +30,13 @@ pub(crate) fn tools(tools: Vec<Value>, names: &FieldNames, limits: &Limits) -> R
         }
         specs.push(spec);
     }
-    Ok(specs)
+    if !client.dropped.is_empty() {
+        tracing::warn!(
+            kinds = %client.dropped.join(", "),
+            "tools of kinds that are not supported are left out"
+        );
+    }
+    Ok((specs, client))
 }
 
 fn tool_spec(tool: Value, index: usize, names: &FieldNames, limits: &Limits) -> Result<ToolSpec> {

@@ -4,6 +4,8 @@ mod anthropic;
 mod completions;
 mod continued;
 mod embeddings;
+mod foreign;
+mod foreign_tools;
 mod ollama;
 mod requests;
 mod responses;

@@ -3,7 +3,7 @@
 use lm_api::{ChatEngine, Frame, Limits, ResponseStore, ResponsesRequest, ResponsesWriter, Value};
 use serde_json::json;
 
-use crate::support::{CALLS, scripted};
+use crate::support::{CALLS, scripted, with_counted_ids};
 
 fn engine(reply: &'static str) -> ChatEngine {
     let (engine, config) = scripted(&[reply, reply], "hermes");
@@ -87,7 +87,7 @@ fn streamed_calls_build_the_same_items() {
     let last = frames.last().expect("frames");
     let calls = |items: &Value| {
         let items = items.as_array().expect("items").iter();
-        items.map(|item| (item["call_id"].clone(), item["name"].clone())).collect::<Vec<_>>()
+        with_counted_ids(&items.map(|item| json!([item["call_id"], item["name"]])).collect())
     };
     assert_eq!(last.event, Some("response.completed"));
     assert_eq!(calls(&last.data["response"]["output"]), calls(&object(CALLS)["output"]));

@@ -127,7 +127,7 @@ fn value(number: usize, line: Line) -> Parsed<Value> {
     };
     let text = std::str::from_utf8(&bytes)
         .map_err(|error| format!("line {number}: invalid UTF-8 after {} bytes", error.valid_up_to()))?;
-    serde_json::from_str(text).map_err(|error| {
+    lm_template::json_from_slice(text.as_bytes()).map_err(|error| {
         // The library counts the lines of this text, which has one.
         let (message, column) = (error.to_string(), error.column());
         let place = format!(" at line {} column {column}", error.line());

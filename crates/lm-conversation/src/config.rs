@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use lm_processors::{
-    Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnmarkedCalls,
+    CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnmarkedCalls,
 };
 use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
@@ -55,6 +55,8 @@ pub struct ConversationConfig {
     pub prefill_on_init: bool,
     /// Images and audio in messages, if the model reads them: files are not opened by default.
     pub media: MediaSettings,
+    /// Form of the ids of calls whose model writes none; counted by default.
+    pub call_ids: CallIdForm,
 }
 
 /// Outcome of a reply that reaches its token limit or the end of the context.
@@ -118,6 +120,7 @@ impl fmt::Debug for ConversationConfig {
             .field("overflow", &self.overflow)
             .field("prefill_on_init", &self.prefill_on_init)
             .field("media", &self.media)
+            .field("call_ids", &self.call_ids)
             .finish()
     }
 }

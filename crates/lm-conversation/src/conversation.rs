@@ -75,6 +75,7 @@ impl Conversation {
             overflow,
             prefill_on_init,
             media,
+            call_ids,
         } = config;
         check_channels(channels.as_deref().unwrap_or_default())?;
         let template = match template {
@@ -94,6 +95,7 @@ impl Conversation {
             overflow,
             prefill_on_init,
             media,
+            call_ids,
         };
         let mut conversation = Self {
             engine: engine.clone(),
@@ -145,6 +147,7 @@ impl Conversation {
             overflow,
             prefill_on_init,
             media,
+            call_ids,
         } = self.settings.clone();
         ConversationConfig {
             preface: self.preface.clone(),
@@ -162,6 +165,7 @@ impl Conversation {
             overflow,
             prefill_on_init,
             media,
+            call_ids,
         }
     }
 

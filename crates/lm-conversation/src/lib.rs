@@ -39,8 +39,8 @@ pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{
-    Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnenforcedKeyword,
-    UnmarkedCalls,
+    CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice,
+    UnenforcedKeyword, UnmarkedCalls,
 };
 pub use lm_session::{
     CancelHandle, Constraint, Device, DraftModel, EmbedParams, Engine, EngineSettings, FinishReason,

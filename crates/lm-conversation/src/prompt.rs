@@ -1,10 +1,12 @@
 //! Prompts of a conversation: new messages after the history, or the history with its last reply open.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use lm_session::{Media, TokenId};
 use lm_template::{
-    ContinueField, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, Prompt, RenderInput, Role, Value,
+    ContinueField, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, Prompt, RenderInput, Role,
+    Value, results_with_names,
 };
 
 use crate::config::TurnOptions;
@@ -17,7 +19,8 @@ use crate::turn_prompt::{CutReply, HistoryChange, SinkPrompt, TurnPrompt};
 
 /// Messages as passed to a template: preface, history and turn.
 pub(crate) struct PromptMessages {
-    inputs: Vec<(Value, Vec<Arc<Media>>)>,
+    /// Each message as one template input, or several if it holds several tool results, and its media.
+    inputs: Vec<(Vec<Value>, Vec<Arc<Media>>)>,
     preface: usize,
 }
 
@@ -31,12 +34,19 @@ impl PromptMessages {
     ) -> Result<Self> {
         let Conversation { processor, engine, settings, .. } = conversation;
         let mut media = MediaReader::new(&settings.media, engine, bounds);
-        let input = |(index, message): (usize, &Message)| -> Result<_> {
-            let read = media.read(message, index)?;
-            let refused = |error| media::unread(error, message, index);
-            Ok((processor.message_to_template_input(&read.message).map_err(refused)?, read.media))
+        let mut input = |index: usize, parts: &[Cow<'_, Message>]| -> Result<_> {
+            let (mut values, mut all) = (Vec::with_capacity(parts.len()), Vec::new());
+            for message in parts {
+                let read = media.read(message, index)?;
+                let refused = |error| media::unread(error, message, index);
+                values.push(processor.message_to_template_input(&read.message).map_err(refused)?);
+                all.extend(read.media);
+            }
+            Ok((values, all))
         };
-        let inputs = messages.iter().enumerate().map(input).collect::<Result<_>>()?;
+        let messages = results_with_names(messages);
+        let inputs = messages.iter().enumerate().map(|(index, parts)| input(index, parts));
+        let inputs = inputs.collect::<Result<_>>()?;
         Ok(Self { inputs, preface })
     }
 
@@ -45,7 +55,7 @@ impl PromptMessages {
         let (preface, others) = self.inputs.split_at(self.preface);
         let kept = || preface.iter().chain(&others[dropped.min(others.len())..]);
         let media = kept().flat_map(|(_, media)| media.clone());
-        (kept().map(|(input, _)| input.clone()).collect(), media.collect())
+        (kept().flat_map(|(inputs, _)| inputs.clone()).collect(), media.collect())
     }
 }
 

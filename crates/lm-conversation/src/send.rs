@@ -209,7 +209,12 @@ impl Conversation {
         let prompt = lm_session::Prompt { ids, media: &turn_prompt.media };
         let mut generation = state.session.submit(prompt, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&turn_prompt.change.messages);
-        let mut reader = ReplyReader::new(self.processor, parser, cut_calls, FreshCallIds::new(past));
+        let mut reader = ReplyReader::new(
+            self.processor,
+            parser,
+            cut_calls,
+            FreshCallIds::of_form(settings.call_ids, past),
+        );
         drop(state);
         let pieces: Vec<Piece> = generation.take_continued().into_iter().filter_map(Piece::of).collect();
         pieces.iter().try_for_each(|piece| reader.push(piece, &mut Vec::new()))?;
@@ -300,6 +305,11 @@ impl Conversation {
             Some(channels) => channels.first().cloned(),
             None => self.processor.channels().into_iter().next(),
         }
+    }
+
+    /// Returns true if the template has a switch for the reasoning that the model's dialect reads.
+    pub fn switches_thinking(&self) -> bool {
+        self.template.capabilities().thinking.is_some() && self.first_channel().is_some()
     }
 
     /// Template variables that set the requested thinking mode.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_processors::{Channel, OnMalformed, UnmarkedCalls};
+use lm_processors::{CallIdForm, Channel, OnMalformed, UnmarkedCalls};
 
 use crate::config::{ConstrainCalls, OnTokenLimit, TurnOptions};
 use crate::error::{Error, Result};
@@ -24,6 +24,7 @@ pub(crate) struct TurnSettings {
     pub(crate) overflow: Overflow,
     pub(crate) prefill_on_init: bool,
     pub(crate) media: MediaSettings,
+    pub(crate) call_ids: CallIdForm,
 }
 
 impl TurnSettings {

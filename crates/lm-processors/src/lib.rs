@@ -24,7 +24,7 @@ mod schema;
 mod tokens;
 mod values;
 
-pub use call_ids::FreshCallIds;
+pub use call_ids::{CallIdForm, FreshCallIds};
 pub use channel::Channel;
 pub use dialect::{
     AnswerSyntax, BraceCall, CallBody, CallSyntax, ChannelSyntax, Count, Dialect, JsonCall, JsonKey,

@@ -156,7 +156,7 @@ fn errors_name_responses_api_fields() {
         (json!({}), "input"),
         (json!({"input": 5}), "input"),
         (json!({"input": []}), "input"),
-        (json!({"input": [{"role": "user", "content": "Hi"}, {"type": "web_search_call"}]}), "input[1].type"),
+        (json!({"input": [{"role": "user", "content": "Hi"}, {"type": "poem"}]}), "input[1].type"),
         (json!({"input": [{"role": "boss", "content": "Hi"}]}), "input[0].role"),
         (
             json!({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}),
@@ -167,7 +167,7 @@ fn errors_name_responses_api_fields() {
         (json!({"input": "Hi", "reasoning": {"effort": "extreme"}}), "reasoning.effort"),
         (json!({"input": "Hi", "text": {"format": {"type": "yaml"}}}), "text.format"),
         (json!({"input": "Hi", "text": {"format": {"type": "json_schema", "name": "a"}}}), "text.format"),
-        (json!({"input": "Hi", "tools": [{"type": "web_search"}]}), "tools[0].type"),
+        (json!({"input": "Hi", "tools": [{"type": "web_search"}], "tool_choice": "required"}), "tool_choice"),
         (json!({"input": "Hi", "tools": [{"type": "function"}]}), "tools[0].name"),
         (json!({"input": "Hi", "tool_choice": "required"}), "tool_choice"),
         (json!({"input": "word ".repeat(100_000)}), "input"),

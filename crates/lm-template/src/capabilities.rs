@@ -1,5 +1,6 @@
 //! Capabilities of a chat template.
 
+use crate::orders::Orders;
 use crate::probe::Probe;
 use crate::prompt_template::PromptTemplate;
 
@@ -26,6 +27,8 @@ pub struct Capabilities {
     pub typed_content: bool,
     /// The text parts of a system message whose content is a list of parts reach the prompt.
     pub typed_system: bool,
+    /// The text parts of a message of the assistant whose content is a list of parts reach the prompt.
+    pub typed_assistant: bool,
     /// The role name of the model's messages: `assistant`, or `model` if only that one reaches the prompt.
     pub model_role: &'static str,
     /// Declared tools reach the prompt.
@@ -52,6 +55,8 @@ pub struct Capabilities {
     pub tool_results: bool,
     /// Tool results that are objects reach the prompt.
     pub object_results: bool,
+    /// Tool results that are objects of `name` and `response` reach the prompt, and other objects do not.
+    pub response_results: bool,
     /// A user message right after tool results reaches the prompt.
     pub user_after_results: bool,
     /// The variable that switches thinking on and off.
@@ -59,6 +64,10 @@ pub struct Capabilities {
     /// The template renders a conversation part by part (LiteRT-LM's "multi-prefill"); see
     /// [`SingleTurnPrompt`](crate::SingleTurnPrompt).
     pub single_turn: bool,
+    /// Orders and gaps of messages without declared tools.
+    pub orders: Orders,
+    /// Orders and gaps of messages beside declared tools.
+    pub orders_with_tools: Orders,
 }
 
 /// Requirements of a chat template on tool call ids.
@@ -83,7 +92,7 @@ pub struct ThinkingSwitch {
 }
 
 impl Capabilities {
-    /// Finds the capabilities by rendering a few dozen small conversations.
+    /// Finds the capabilities by rendering some 150 small conversations.
     pub fn of(template: &PromptTemplate) -> Self {
         Probe::new(template).capabilities()
     }
@@ -101,6 +110,7 @@ mod tests {
         text_content: false,
         typed_content: false,
         typed_system: false,
+        typed_assistant: false,
         model_role: "assistant",
         tools: false,
         null_tools: true,
@@ -114,14 +124,22 @@ mod tests {
         call_ids: CallIds::Omitted,
         tool_results: false,
         object_results: false,
+        response_results: false,
         user_after_results: false,
         thinking: None,
         single_turn: false,
+        orders: Orders::ANY,
+        orders_with_tools: Orders::ANY,
     };
+
+    /// The capabilities besides orders.
+    fn without_orders(capabilities: Capabilities) -> Capabilities {
+        Capabilities { orders: Orders::ANY, orders_with_tools: Orders::ANY, ..capabilities }
+    }
 
     fn check(source: &str, expected: Capabilities) {
         let template = PromptTemplate::new(source).expect("the template compiles");
-        assert_eq!(Capabilities::of(&template), expected, "{source}");
+        assert_eq!(without_orders(Capabilities::of(&template)), expected, "{source}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::content::Content;
 use crate::error::{Error, Result, json_type};
 use crate::json_layout::JsonLayout;
+use crate::reasoning_part;
 use crate::role::Role;
 use crate::tool_call::{ToolCall, expect_object, expect_string};
 
@@ -16,8 +17,9 @@ const KNOWN: [&str; 6] = ["role", "reasoning_content", "content", "tool_calls", 
 /// A message of a conversation.
 ///
 /// Reading and writing JSON keeps unknown keys and key order. These spellings are normalized: role `model`
-/// becomes `assistant`, a single part becomes a list of one, a bare string in a list of parts becomes a text
-/// part, and role `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
+/// becomes `assistant`, the assistant's parts of type `thinking` or `reasoning` become `reasoning_content`, a
+/// single part becomes a list of one, a bare string in a list of parts becomes a text part, and role
+/// `tool_call` (a list of calls as content) becomes an assistant message with `tool_calls`.
 ///
 /// ```
 /// use lm_template::Message;
@@ -157,7 +159,12 @@ impl Message {
             reasoning_content: optional(reasoning, "reasoning_content")?,
             layout,
         };
-        let content = content.unwrap_or_default();
+        let mut content = content.unwrap_or_default();
+        if message.role == Role::Assistant
+            && let Some(reasoning) = reasoning_part::take(&mut content)
+        {
+            message.reasoning_content.get_or_insert(reasoning);
+        }
         if role == "tool_call" {
             message.read_calls_as_content(content, &format!("{at}.content"))?;
         } else {

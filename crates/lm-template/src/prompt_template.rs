@@ -1,7 +1,8 @@
 //! A compiled chat template.
 
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lm_jinja::{Clock, RenderOptions};
 use serde_json::{Map, Value};
@@ -10,6 +11,7 @@ use crate::capabilities::Capabilities;
 use crate::chat::{self, ContinueField};
 use crate::chat_templates::{ChatTemplates, TemplateChoice};
 use crate::error::Result;
+use crate::probe::Probe;
 use crate::prompt::Prompt;
 use crate::provenance;
 
@@ -65,9 +67,19 @@ pub struct PromptTemplate {
     clock: Clock,
     source: String,
     context: Map<String, Value>,
-    /// Shared by clones.
-    capabilities: Arc<OnceLock<Capabilities>>,
+    probed: Arc<Probed>,
 }
+
+/// Results of probing a template, shared by its clones.
+#[derive(Debug, Default)]
+struct Probed {
+    capabilities: OnceLock<Capabilities>,
+    /// Further roles, and whether a message of the role reaches the prompt.
+    roles: Mutex<HashMap<String, bool>>,
+}
+
+/// Number of further roles whose probes are kept: names of roles come from clients.
+const KEPT_ROLES: usize = 64;
 
 impl PromptTemplate {
     /// Compiles a template.
@@ -77,8 +89,8 @@ impl PromptTemplate {
     /// compile.
     pub fn new(source: &str) -> Result<Self> {
         let template = lm_jinja::Template::new(source)?;
-        let (source, capabilities) = (source.to_owned(), Arc::default());
-        Ok(Self { template, clock: Clock::System, source, context: Map::new(), capabilities })
+        let (source, probed) = (source.to_owned(), Arc::default());
+        Ok(Self { template, clock: Clock::System, source, context: Map::new(), probed })
     }
 
     /// Reads the default template of a Hugging Face folder, with the model's special tokens as its variables.
@@ -92,13 +104,13 @@ impl PromptTemplate {
 
     /// Sets the template's own variables, such as `bos_token`, which count as template text.
     pub fn with_context(mut self, context: Map<String, Value>) -> Self {
-        (self.context, self.capabilities) = (context, Arc::default());
+        (self.context, self.probed) = (context, Arc::default());
         self
     }
 
     /// Fixes the time of `strftime_now`, which is otherwise the machine's local time.
     pub fn with_time(mut self, now: lm_jinja::DateTime) -> Self {
-        (self.clock, self.capabilities) = (Clock::Fixed(now), Arc::default());
+        (self.clock, self.probed) = (Clock::Fixed(now), Arc::default());
         self
     }
 
@@ -107,10 +119,25 @@ impl PromptTemplate {
         &self.source
     }
 
-    /// Capabilities of the template. The first call probes it with a few dozen small renderings; clones of
-    /// the template share the result.
+    /// Capabilities of the template. The first call probes it with some 150 small renderings; clones of the
+    /// template share the result.
     pub fn capabilities(&self) -> &Capabilities {
-        self.capabilities.get_or_init(|| Capabilities::of(self))
+        self.probed.capabilities.get_or_init(|| Capabilities::of(self))
+    }
+
+    /// Returns true if a message of a role other than the usual ones reaches the prompt. The first call for a
+    /// role probes it.
+    pub(crate) fn shows_role(&self, role: &str) -> bool {
+        let known = || self.probed.roles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shown) = known().get(role) {
+            return *shown;
+        }
+        let shown = Probe::new(self).shows_role(role);
+        let mut known = known();
+        if known.len() < KEPT_ROLES {
+            known.insert(role.to_owned(), shown);
+        }
+        shown
     }
 
     /// Renders a conversation.

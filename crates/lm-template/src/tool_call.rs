@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, json_type};
 use crate::json_layout::JsonLayout;
+use crate::json_text::json_from_slice;
 
 const CALL: [&str; 3] = ["id", "type", "function"];
 const FUNCTION: [&str; 2] = ["name", "arguments"];
@@ -15,7 +16,8 @@ const FUNCTION: [&str; 2] = ["name", "arguments"];
 ///
 /// JSON: `{"id"?: …, "type": "function", "function": {"name": …, "arguments": {…}}}`; `arguments` is always
 /// written as an object. Also read: the bare form `{"name", "arguments"}`, `args` and `parameters` for
-/// `arguments` in it, and arguments that are the JSON text of an object. Unknown keys and key order are kept.
+/// `arguments` in it, and arguments that are the JSON text of an object. Another text, as of a call that was
+/// cut off, is kept as it is ([`arguments_text`](Self::arguments_text)). Unknown keys and key order are kept.
 ///
 /// ```
 /// use lm_template::ToolCall;
@@ -41,13 +43,18 @@ pub struct ToolCall {
 struct Layout {
     call: JsonLayout,
     function: JsonLayout,
+    /// Text of arguments that are not the JSON text of an object.
+    text: Option<String>,
 }
 
 /// The three fields, and the unknown keys if there are any.
 impl fmt::Debug for ToolCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, name, arguments, layout } = self;
-        let arguments = fmt::from_fn(|f| write!(f, "{}", Value::Object(arguments.clone())));
+        let arguments = fmt::from_fn(|f| match self.arguments_text() {
+            Some(text) => write!(f, "{text:?}"),
+            None => write!(f, "{}", Value::Object(arguments.clone())),
+        });
         let mut fields = f.debug_struct("ToolCall");
         fields.field("id", id).field("name", name).field("arguments", &arguments);
         for (name, others) in [("others", &layout.call), ("others_of_function", &layout.function)] {
@@ -62,7 +69,8 @@ impl fmt::Debug for ToolCall {
 impl ToolCall {
     /// Creates a call without an id.
     pub fn new(name: impl Into<String>, arguments: Map<String, Value>) -> Self {
-        let layout = Box::new(Layout { call: JsonLayout::new(&CALL), function: JsonLayout::new(&FUNCTION) });
+        let (call, function) = (JsonLayout::new(&CALL), JsonLayout::new(&FUNCTION));
+        let layout = Box::new(Layout { call, function, text: None });
         Self { id: None, name: name.into(), arguments, layout }
     }
 
@@ -72,10 +80,23 @@ impl ToolCall {
         self
     }
 
+    /// Creates a call without an id from the text of its arguments, which need not be JSON.
+    pub fn with_arguments_text(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let (arguments, text) = arguments_of_text(text.into());
+        let mut call = Self::new(name, arguments);
+        call.layout.text = text;
+        call
+    }
+
+    /// Text of the arguments, if it is not the JSON text of an object; `arguments` is empty then.
+    pub fn arguments_text(&self) -> Option<&str> {
+        self.layout.text.as_deref().filter(|_| self.arguments.is_empty())
+    }
+
     /// Reads a call in one of the forms of [`ToolCall`].
     ///
     /// # Errors
-    /// If the name is missing, a key has the wrong type, or arguments in text form are not a JSON object.
+    /// If the name is missing, or a key has the wrong type.
     pub fn from_json(value: Value) -> Result<Self> {
         Self::read(value, "tool_call")
     }
@@ -87,15 +108,17 @@ impl ToolCall {
             let at = format!("{at}.function");
             let (function, [name, arguments]) =
                 JsonLayout::split(expect_object(function.unwrap_or_default(), &at)?, &FUNCTION);
-            let (name, arguments) = (read_name(name, &at)?, read_arguments(arguments, &at)?);
-            let layout = Box::new(Layout { call, function });
+            let (name, (arguments, text)) = (read_name(name, &at)?, read_arguments(arguments, &at)?);
+            let layout = Box::new(Layout { call, function, text });
             return Ok(Self { id: read_id(id, &at)?, name, arguments, layout });
         }
         let mut object = object;
         let arguments =
             ["arguments", "args", "parameters"].into_iter().find_map(|key| object.shift_remove(key));
         let (name, id) = (object.shift_remove("name"), object.shift_remove("id"));
-        let mut call = Self::new(read_name(name, at)?, read_arguments(arguments, at)?);
+        let (arguments, text) = read_arguments(arguments, at)?;
+        let mut call = Self::new(read_name(name, at)?, arguments);
+        call.layout.text = text;
         call.id = read_id(id, at)?;
         object.into_iter().for_each(|(key, value)| call.layout.call.set(key, value));
         Ok(call)
@@ -103,10 +126,12 @@ impl ToolCall {
 
     /// Writes the call as JSON.
     pub fn to_json(&self) -> Value {
-        let function = self.layout.function.fill([
-            ("name", Some(self.name.as_str().into())),
-            ("arguments", Some(Value::Object(self.arguments.clone()))),
-        ]);
+        let text = self.arguments_text().map(Value::from);
+        let arguments = text.unwrap_or_else(|| Value::Object(self.arguments.clone()));
+        let function = self
+            .layout
+            .function
+            .fill([("name", Some(self.name.as_str().into())), ("arguments", Some(arguments))]);
         let id = self.id.as_deref().map(Value::from);
         let id = id.or_else(|| self.layout.call.has("id").then_some(Value::Null));
         Value::Object(self.layout.call.fill([
@@ -150,14 +175,24 @@ fn read_name(name: Option<Value>, at: &str) -> Result<String> {
     }
 }
 
-fn read_arguments(arguments: Option<Value>, at: &str) -> Result<Map<String, Value>> {
-    let at = || format!("{at}.arguments");
+/// Arguments, and their text if it is not that of an object. Some programs write no arguments as an empty
+/// list.
+fn read_arguments(arguments: Option<Value>, at: &str) -> Result<(Map<String, Value>, Option<String>)> {
     match arguments {
-        None | Some(Value::Null) => Ok(Map::new()),
-        Some(Value::String(text)) if text.trim().is_empty() => Ok(Map::new()),
-        Some(Value::String(text)) => serde_json::from_str(&text)
-            .map_err(|error| Error::ArgumentsText { at: at(), reason: error.to_string() }),
-        Some(value) => expect_object(value, &at()),
+        None | Some(Value::Null) => Ok((Map::new(), None)),
+        Some(Value::Array(none)) if none.is_empty() => Ok((Map::new(), None)),
+        Some(Value::String(text)) => Ok(arguments_of_text(text)),
+        Some(value) => Ok((expect_object(value, &format!("{at}.arguments"))?, None)),
+    }
+}
+
+fn arguments_of_text(text: String) -> (Map<String, Value>, Option<String>) {
+    if text.trim().is_empty() {
+        return (Map::new(), None);
+    }
+    match json_from_slice(text.as_bytes()) {
+        Ok(Value::Object(arguments)) => (arguments, None),
+        _ => (Map::new(), Some(text)),
     }
 }
 

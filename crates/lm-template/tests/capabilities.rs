@@ -12,7 +12,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("Llama-3", "system text results"),
     (
         "Mistral-Small-3.2-24B-Instruct-2506",
-        "system text typed tools calls parallel object nine-character-ids results answered-results",
+        "system text typed-user tools calls parallel object nine-character-ids results answered-results",
     ),
     ("Phi-3-medium", "text"),
     ("Qwen-Qwen2.5-7B-Instruct", "system text tools calls parallel object results"),
@@ -25,7 +25,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("google-function-gemma", "system text typed tools calls parallel object-of-texts results"),
     ("google-function-gemma-hf", "system text typed tools calls parallel object results"),
     ("google-gemma-2-2b-it", "text"),
-    ("google-gemma-3-1b-it", "system text typed"),
+    ("google-gemma-3-1b-it", "system text typed-user"),
     (
         "google-gemma-4-31B-it",
         "system text typed-user tools calls parallel object results enable_thinking=false",

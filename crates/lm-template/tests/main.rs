@@ -3,6 +3,8 @@
 mod capabilities;
 mod folders;
 mod messages;
+mod order_polyfills;
+mod orders;
 mod pocket;
 mod polyfills;
 #[path = "../../../testdata/shared.rs"]

@@ -145,9 +145,8 @@ fn invalid_messages_are_rejected_with_place() {
             "message.tool_calls[0].function: missing key `name`",
         ),
         (
-            json!({"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}),
-            "message.tool_calls[0].arguments: the text is not a JSON object: invalid type: sequence, expected a map at \
-             line 1 column 0",
+            json!({"role": "assistant", "tool_calls": [{"name": "f", "arguments": [1]}]}),
+            "message.tool_calls[0].arguments: expected an object, got an array",
         ),
         (json!(null), "message: expected an object, got null"),
     ];
@@ -297,4 +296,70 @@ fn messages_with_other_keys_differ() {
     let [plain, more] = [plain, more].map(|value| Message::from_json(value).unwrap());
     assert_ne!(plain, more);
     assert_ne!(more, plain);
+}
+
+#[test]
+fn reasoning_parts_of_the_assistant_are_its_reasoning() {
+    let read = |content: Value| {
+        Message::from_json(json!({"role": "assistant", "content": content})).expect("a message")
+    };
+    for part in [
+        json!({"type": "thinking", "thinking": "Eight, or nine."}),
+        json!({"type": "reasoning", "content": [{"type": "reasoning_text", "text": "Eight, or nine."}]}),
+        json!({"type": "reasoning", "summary": [{"text": "Eight, "}, {"text": "or nine."}]}),
+    ] {
+        let message = read(json!([part, "Nine."]));
+        assert_eq!(
+            (message.reasoning_content.as_deref(), message.content.text().as_str()),
+            (Some("Eight, or nine."), "Nine.")
+        );
+        assert_eq!(read(json!([part])).content, Content::None);
+        let user = Message::from_json(json!({"role": "user", "content": [part]})).expect("a message");
+        assert_eq!(user.reasoning_content, None);
+    }
+}
+
+#[test]
+fn arguments_that_are_no_object_are_kept_as_text() {
+    for text in [r#"{"to": "An"#, "to=Anna", "[1, 2]", "null", r#"{"to": "Anna"}}"#] {
+        let call = ToolCall::from_json(json!({"id": "1", "function": {"name": "send", "arguments": text}}))
+            .expect("a call");
+        assert_eq!((call.arguments.len(), call.arguments_text()), (0, Some(text)));
+        assert_eq!(call.to_json()["function"]["arguments"], text);
+        assert_eq!(ToolCall::from_json(call.to_json()).expect("a call"), call);
+    }
+    for none in [json!(null), json!(""), json!([]), json!({}), json!("{}")] {
+        let call = ToolCall::from_json(json!({"name": "send", "arguments": none})).expect("a call");
+        assert_eq!((call.arguments.len(), call.arguments_text()), (0, None), "{none}");
+    }
+}
+
+#[test]
+fn results_are_named_by_their_calls() {
+    let call = |id: Option<&str>, name: &str| json!({"id": id, "function": {"name": name, "arguments": {}}});
+    let messages = json!([
+        {"role": "assistant", "tool_calls": [call(Some("a"), "alpha"), call(Some("b"), "beta")]},
+        {"role": "tool", "tool_call_id": "b", "content": "2"},
+        {"role": "tool", "tool_call_id": "a", "content": {"name": "alpha", "response": {"n": 1}}},
+        {"role": "assistant", "tool_calls": [call(None, "gamma"), call(None, "delta")]},
+        {"role": "tool", "content": "3"},
+        {"role": "tool", "name": "own", "content": [{"type": "tool_response", "name": "delta", "response": "4"}]},
+        {"role": "tool", "content": [{"type": "tool_response", "name": "x", "response": 5}, {"type": "tool_response", "name": "y", "response": [6]}]},
+        {"role": "tool", "content": {"name": "n", "response": 1, "further": 2}},
+    ]);
+    let messages = lm_template::messages_from_json(messages).expect("messages");
+    let named = lm_template::results_with_names(&messages);
+    let results = named.iter().flatten().filter(|message| message.role == Role::Tool);
+    let results: Vec<(Option<&str>, String)> =
+        results.map(|message| (message.name.as_deref(), message.content.text())).collect();
+    let expected = [
+        (Some("beta"), "2"),
+        (Some("alpha"), r#"{"n":1}"#),
+        (Some("gamma"), "3"),
+        (Some("delta"), "4"),
+        (Some("x"), "5"),
+        (Some("y"), "[6]"),
+        (None, r#"{"name":"n","response":1,"further":2}"#),
+    ];
+    assert_eq!(results, expected.map(|(name, text)| (name, text.to_owned())));
 }

@@ -7,7 +7,7 @@ use lm_template::{
 };
 use serde_json::json;
 
-fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> PolyfilledPrompt {
+pub fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value) -> PolyfilledPrompt {
     let template = PolyfilledTemplate::new(PromptTemplate::new(source).expect("it compiles"), polyfills);
     let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
     let input = RenderInput { messages, tools, generation_prompt, extra_context };
@@ -15,7 +15,7 @@ fn render(source: &str, polyfills: Polyfills, messages: &[Value], tools: &Value)
 }
 
 /// Checks one polyfill: the prompt with it, its name in the prompt, and that it does not act when disabled.
-fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
+pub fn check(source: &str, messages: &Value, tools: &Value, polyfill: Polyfill, expected: &str) {
     let messages = messages.as_array().expect("a list of messages");
     let rendered = render(source, Polyfills::none().with(polyfill), messages, tools);
     assert_eq!(
@@ -40,7 +40,7 @@ const PLAIN: &str = "{% for m in messages %}{% if m.role not in ['user', 'assist
 const CALLS: &str = "{% for m in messages %}[{{ m.role }}|{{ m.content }}{% for c in m.tool_calls or [] %}\
                      {{ c.function.name }}{{ ARGUMENTS }}{% endfor %}]{% endfor %}{% for t in tools or [] %}{{ t.function.name }}{% endfor %}";
 
-fn calls(arguments: &str) -> String {
+pub fn calls(arguments: &str) -> String {
     CALLS.replace("{{ ARGUMENTS }}", arguments)
 }
 
@@ -172,6 +172,24 @@ fn content_has_the_template_form() {
     check(echo, &result, &Value::Null, Polyfill::ResultAsJsonText, "[{\"a\": [1, \"é\"]}]");
     let typed = "{% for m in messages %}[{% for p in m.content %}{{ p.text }}{% endfor %}]{% endfor %}";
     check(typed, &json!([{"role": "user", "content": "a"}]), &Value::Null, Polyfill::TextAsParts, "[a]");
+}
+
+#[test]
+fn results_are_responses_of_the_called_function() {
+    let source = "{% for m in messages %}{% if m.role == 'tool' %}{% if m.content is mapping %}{% if 'response' not in m.content %}{{ raise_exception('no') }}{% endif %}\
+                  [{{ m.content.name }}{% for k, v in m.content.response.items() %}|{{ k }}={{ v }}{% endfor %}]{% else %}[{{ m.content }}]{% endif %}\
+                  {% else %}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% endif %}{% endfor %}";
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "sum", "arguments": {}}});
+    for (content, shown) in [
+        (json!("12"), "value=12"),
+        (json!({"total": 12}), "total=12"),
+        (json!("{\"total\": 12}"), "total=12"),
+    ] {
+        let messages = json!([
+            {"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": "c1", "content": content},
+        ]);
+        check(source, &messages, &Value::Null, Polyfill::ResultsAsResponse, &format!("sum[sum|{shown}]"));
+    }
 }
 
 #[test]

@@ -13,7 +13,9 @@ use crate::error::ApiError;
 /// assert_eq!(error["error"]["type"], "invalid_request_error");
 /// ```
 pub fn anthropic_error(error: &ApiError) -> Value {
-    json!({"type": "error", "error": {"type": kind(error.status), "message": error.message}})
+    let mut object = json!({"type": kind(error.status), "message": error.message});
+    error.add_length(&mut object);
+    json!({"type": "error", "error": object})
 }
 
 /// Type of an error of this status.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::chat_completions::NAMES as CHAT_NAMES;
-use crate::fields::StopSequences;
+use crate::fields::{StopSequences, token_limit};
 use crate::messages;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
@@ -50,7 +50,9 @@ pub(super) struct Body {
     /// Text, or an array of its blocks, before the messages.
     #[schemars(extend("type" = ["string", "array", "null"], "items" = {"type": "object"}))]
     pub system: Option<Value>,
-    /// Maximum number of output tokens.
+    /// Maximum number of output tokens; -1 is no limit.
+    #[serde(default, deserialize_with = "token_limit")]
+    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     pub max_tokens: Option<NonZeroUsize>,
     /// Stop sequences.
     pub stop_sequences: Option<StopSequences>,
@@ -82,6 +84,7 @@ pub(super) struct Body {
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Length {
     /// Maximum number of output tokens.
-    #[serde(rename = "max_tokens")]
-    _max_tokens: NonZeroUsize,
+    #[serde(rename = "max_tokens", deserialize_with = "token_limit")]
+    #[schemars(with = "i64", range(min = -1), extend("not" = {"const": 0}))]
+    _max_tokens: Option<NonZeroUsize>,
 }

@@ -9,9 +9,25 @@ use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
 use crate::messages::check_media;
 
-/// Reads `system`: text or text blocks.
-pub(super) fn system(system: Value) -> Result<Message> {
-    Ok(Message::system(content(texts(system, "system")?)))
+/// Start of a block that clients of Anthropic put before their instructions for its bills. It is another one
+/// in each turn: with it, no prompt would begin like the one before it.
+const BILLING: &str = "x-anthropic-billing-header:";
+
+/// Reads `system`: text or text blocks. `None` if there is no instruction in it.
+pub(super) fn system(system: Value) -> Result<Option<Message>> {
+    let parts = texts(system, "system")?.into_iter().filter_map(without_billing).collect::<Vec<_>>();
+    Ok((!parts.is_empty()).then(|| Message::system(content(parts))))
+}
+
+/// The text without a first line that is for bills; `None` if that is all.
+fn without_billing(part: Part) -> Option<Part> {
+    match part {
+        Part::Text(text) if text.trim_start().starts_with(BILLING) => {
+            let (_, rest) = text.trim_start().split_once('\n')?;
+            (!rest.trim().is_empty()).then(|| Part::Text(rest.trim_start().to_owned()))
+        }
+        part => Some(part),
+    }
 }
 
 /// Reads `messages`: at least one. A last one of the assistant is the beginning of the reply.
@@ -39,11 +55,12 @@ fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
     match role.as_str() {
         Some("user") => user(blocks(content, &path)?, read),
         Some("assistant") => {
+            let content = if content.is_null() { Value::Array(Vec::new()) } else { content };
             read.push(assistant(blocks(content, &path)?)?);
             Ok(())
         }
-        Some("system") => {
-            read.push(Message::system(super::content::content(texts(content, &path)?)));
+        Some(role @ ("system" | "developer")) => {
+            read.push(Message::new(Role::from(role), super::content::content(texts(content, &path)?)));
             Ok(())
         }
         _ => {
@@ -76,11 +93,13 @@ fn user(blocks: Vec<Block>, read: &mut Vec<Message>) -> Result<()> {
 
 fn tool_result(mut block: Block) -> Result<Message> {
     let id = block.text("tool_use_id")?;
+    let is_error = block.fields.get("is_error") == Some(&Value::Bool(true));
     let mut result = match block.fields.remove("content") {
         None | Some(Value::Null) => Vec::new(),
+        Some(content) if is_data(&content) => return Ok(data_result(id, content, is_error)),
         Some(content) => parts(content, &format!("{}.content", block.at))?,
     };
-    if block.fields.get("is_error") == Some(&Value::Bool(true)) {
+    if is_error {
         // Templates have no field for it, and the model is to know.
         match result.first_mut() {
             Some(Part::Text(text)) => text.insert_str(0, "error: "),
@@ -93,12 +112,29 @@ fn tool_result(mut block: Block) -> Result<Message> {
     Ok(message)
 }
 
+/// Returns true if the content of a result is an object or a list without blocks.
+fn is_data(content: &Value) -> bool {
+    match content {
+        Value::Array(items) => items.iter().any(|item| !item["type"].is_string()),
+        Value::String(_) => false,
+        _ => true,
+    }
+}
+
+fn data_result(id: String, content: Value, is_error: bool) -> Message {
+    let content = if is_error { Content::Text(format!("error: {content}")) } else { Content::Json(content) };
+    let mut message = Message::new(Role::Tool, content);
+    message.tool_call_id = Some(id);
+    message
+}
+
 fn assistant(blocks: Vec<Block>) -> Result<Message> {
     let (mut texts, mut reasoning, mut calls) = (Vec::new(), String::new(), Vec::new());
     for mut block in blocks {
         match block.kind.as_str() {
             "text" => texts.push(Part::Text(block.text("text")?)),
             "thinking" => reasoning += &block.text("thinking")?,
+            "reasoning" => reasoning += &block.text("text")?,
             "redacted_thinking" => {}
             "tool_use" => calls.push(tool_use(block)?),
             _ => return Err(block.unexpected(&["text", "thinking", "tool_use"])),
@@ -115,6 +151,8 @@ fn tool_use(mut block: Block) -> Result<ToolCall> {
     let input = match block.fields.remove("input") {
         None | Some(Value::Null) => Map::new(),
         Some(Value::Object(input)) => input,
+        // A call that was cut off.
+        Some(Value::String(text)) => return Ok(ToolCall::with_arguments_text(name, text).with_id(id)),
         Some(other) => {
             let at = format!("{}.input", block.at);
             return Err(ApiError::unexpected(at, json_type(&other), "an object"));

@@ -61,10 +61,10 @@ impl AnthropicRequest {
 
 fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
     let (sampling, body): (SamplingFields, Body) = (fields.read()?, fields.into_group()?);
-    let mut conversation: Vec<_> = body.system.map(system).transpose()?.into_iter().collect();
+    let mut conversation: Vec<_> = body.system.map(system).transpose()?.flatten().into_iter().collect();
     conversation.extend(messages(body.messages, limits)?);
     let last = conversation.pop().ok_or_else(|| ApiError::missing("messages"))?;
-    let tools = declared(body.tools.unwrap_or_default(), limits)?;
+    let (tools, client_tools) = declared(body.tools.unwrap_or_default(), limits)?;
     let (tool_choice, calls) = choice(&body.tool_choice.unwrap_or_default(), &tools)?;
     let (response_format, names) = format(body.output_config, body.output_format)?;
     let thinking = body.thinking.map(thinking).transpose()?.unwrap_or_default();
@@ -77,6 +77,7 @@ fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
         max_output_tokens: body.max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
         stream: body.stream.unwrap_or(false).then(StreamOptions::default),
         continues: last.role == Role::Assistant,
+        client_tools,
         ..ChatRequest::new(names, last)
     })
 }

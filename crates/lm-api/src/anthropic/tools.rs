@@ -4,17 +4,18 @@ use lm_conversation::{Calls, ToolChoice, ToolSpec};
 use serde_json::Value;
 
 use super::fields::NAMES;
+use crate::client_tools::ClientTools;
 use crate::error::{ApiError, Result};
 use crate::fields::shown;
 use crate::limits::Limits;
 use crate::tools::{check_choice, tools};
 
-/// Reads `tools`; tools that run on Anthropic's servers, or that their models know, are errors.
-pub(super) fn declared(declared: Vec<Value>, limits: &Limits) -> Result<Vec<ToolSpec>> {
-    for (index, tool) in declared.iter().enumerate() {
-        if let Some(kind) = tool.get("type").filter(|kind| !kind.is_null() && *kind != "custom") {
-            let message = format!("tool {index}: type {} is not supported, only \"custom\" is", shown(kind));
-            return Err(ApiError::invalid_param(format!("tools[{index}].type"), message));
+/// Reads `tools`; tools that run on Anthropic's servers, or that their models know, are left out. A custom
+/// tool is a function.
+pub(super) fn declared(mut declared: Vec<Value>, limits: &Limits) -> Result<(Vec<ToolSpec>, ClientTools)> {
+    for tool in declared.iter_mut().filter_map(Value::as_object_mut) {
+        if tool.get("type").is_some_and(|kind| kind == "custom") {
+            tool.shift_remove("type");
         }
     }
     tools(declared, &NAMES, limits)

@@ -36,7 +36,7 @@ impl MessageWriter {
             model: model.to_owned(),
             stop_sequences: request.stop.clone(),
             started: false,
-            calls: CallDeltas::new(request.preface.messages.iter().chain([&request.last])),
+            calls: CallDeltas::new(request),
             block: None,
             blocks: 0,
         }

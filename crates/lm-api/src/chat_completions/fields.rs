@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::output::OutputFields;
 use super::tools::ToolFields;
 use crate::error::{ApiError, Result};
-use crate::fields::{in_range, word};
+use crate::fields::{in_range, token_limit, word};
 use crate::limits::Limits;
 use crate::messages;
 use crate::reasoning::Effort;
@@ -77,10 +77,18 @@ pub(super) struct Body {
     logprobs: Option<bool>,
     /// Number of most probable tokens at each position; needs `logprobs`.
     top_logprobs: Option<usize>,
-    /// Maximum number of output tokens.
+    /// Maximum number of output tokens; -1 is no limit.
+    #[serde(default, deserialize_with = "token_limit")]
+    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     max_completion_tokens: Option<NonZeroUsize>,
     /// Older name of `max_completion_tokens`.
+    #[serde(default, deserialize_with = "token_limit")]
+    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     max_tokens: Option<NonZeroUsize>,
+    /// Name of `max_completion_tokens` in llama.cpp.
+    #[serde(default, deserialize_with = "token_limit")]
+    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
+    n_predict: Option<NonZeroUsize>,
 }
 
 impl Body {
@@ -98,7 +106,11 @@ impl Body {
 
     /// Token limit, with the name of its field.
     pub fn max_output_tokens(&self) -> Option<(&'static str, usize)> {
-        let limits = [("max_completion_tokens", self.max_completion_tokens), ("max_tokens", self.max_tokens)];
+        let limits = [
+            ("max_completion_tokens", self.max_completion_tokens),
+            ("max_tokens", self.max_tokens),
+            ("n_predict", self.n_predict),
+        ];
         limits.into_iter().find_map(|(name, tokens)| Some((name, tokens?.get())))
     }
 

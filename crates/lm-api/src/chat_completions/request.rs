@@ -2,7 +2,7 @@
 
 use lm_conversation::{Preface, TurnOptions};
 use lm_processors::{ALL as FAMILIES, by_name};
-use lm_template::Map;
+use lm_template::{Map, THINKING_VARIABLES};
 use serde_json::Value;
 
 use super::fields::{BODY, Body, NAMES};
@@ -12,7 +12,7 @@ use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
 use crate::messages::messages;
-use crate::reasoning::thinking;
+use crate::reasoning::{Effort, thinking};
 use crate::request::ChatRequest;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
@@ -45,7 +45,13 @@ impl ChatRequest {
         let max_output_tokens = body.max_output_tokens();
         let mut messages = messages(body.messages, limits)?;
         let last = messages.pop().ok_or_else(|| ApiError::missing("messages"))?;
-        let (tools, turn) = tools.read(&NAMES, limits)?;
+        let (tools, client_tools, turn) = tools.read(&NAMES, limits)?;
+        // Variables of the template that the request sets itself win.
+        let switch = |variables: &Map<String, Value>| {
+            THINKING_VARIABLES.iter().any(|name| variables.contains_key(*name))
+        };
+        let reasons = body.reasoning_effort.is_some_and(Effort::reasons)
+            && !body.chat_template_kwargs.as_ref().is_some_and(switch);
         let (thinking, effort) = thinking(body.reasoning_effort, body.max_reasoning_tokens);
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
         extra_context.extend(template_variables(body.chat_template_kwargs.unwrap_or_default())?);
@@ -57,6 +63,8 @@ impl ChatRequest {
             max_output_tokens,
             dialect: body.format.map(dialect).transpose()?,
             continues,
+            reasons,
+            client_tools,
             ..Self::new(NAMES, last)
         };
         output.set(&mut request, limits)?;

@@ -1,11 +1,11 @@
 //! Response body of a chat completion.
 
-use lm_conversation::{Reply, ToolCall};
+use lm_conversation::Reply;
 use serde_json::{Map, Value, json};
 
 use super::head::CompletionHead;
 use super::logprobs;
-use crate::call_deltas::arguments;
+use crate::client_tools::ClientTools;
 use crate::response_writer::Choice;
 use crate::timings::timings;
 
@@ -26,10 +26,15 @@ use crate::timings::timings;
 /// assert_eq!(object["timings"]["predicted_n"], 3);
 /// ```
 pub fn completion(head: &CompletionHead, choices: &[Choice]) -> Value {
+    completion_of(head, choices, &ClientTools::default())
+}
+
+/// [`completion`] of a request with these tools.
+pub(super) fn completion_of(head: &CompletionHead, choices: &[Choice], tools: &ClientTools) -> Value {
     let objects = choices.iter().enumerate().map(|(index, Choice { reply, logprobs, .. })| {
         json!({
             "index": index,
-            "message": message(reply),
+            "message": message(reply, tools),
             "logprobs": logprobs.as_ref().map(|tokens| logprobs::logprobs(tokens)),
             "finish_reason": finish_reason(reply),
         })
@@ -65,7 +70,7 @@ pub(crate) fn usage<'a>(replies: impl Iterator<Item = &'a Reply>, per_prompt: us
 }
 
 /// The assistant's message: null content if there are calls without text, and no `tool_calls` without calls.
-fn message(reply: &Reply) -> Value {
+fn message(reply: &Reply, tools: &ClientTools) -> Value {
     let text = reply.text();
     let content = if text.is_empty() && !reply.tool_calls().is_empty() { Value::Null } else { text.into() };
     let mut message = Map::new();
@@ -76,14 +81,22 @@ fn message(reply: &Reply) -> Value {
         message.insert("reasoning_content".to_owned(), reasoning.as_str().into());
     }
     if !reply.tool_calls().is_empty() {
-        message.insert("tool_calls".to_owned(), reply.tool_calls().iter().map(tool_call).collect());
+        let calls = reply.tool_calls().iter();
+        let calls = calls.map(|call| call_object(call.id.as_deref(), &call.name, &tools.text(call), tools));
+        message.insert("tool_calls".to_owned(), calls.collect());
     }
     Value::Object(message)
 }
 
-/// A call with its arguments as JSON text, as in this API.
-fn tool_call(call: &ToolCall) -> Value {
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments(call)}})
+/// A call with its arguments as JSON text, as in this API, or with the input of a custom tool.
+pub(super) fn call_object(id: Option<&str>, name: &str, text: &str, tools: &ClientTools) -> Value {
+    let (kind, field) = if tools.is_custom(name) { ("custom", "input") } else { ("function", "arguments") };
+    let (name, namespace) = tools.client_name(name);
+    let mut called = json!({"name": name, field: text});
+    if let Some(namespace) = namespace {
+        called["namespace"] = namespace.into();
+    }
+    json!({"id": id, "type": kind, kind: called})
 }
 
 pub(crate) fn finish_reason(reply: &Reply) -> &'static str {

@@ -31,7 +31,10 @@ pub fn response_format(format: &Value) -> Result<Option<ResponseFormat>> {
 pub(crate) fn response_format_at(format: &Value, name: &str) -> Result<Option<ResponseFormat>> {
     match format.get("type").and_then(Value::as_str) {
         Some("text") => Ok(None),
-        Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
+        Some("json_object") => match format.get("schema").filter(|schema| !schema.is_null()) {
+            Some(schema) => Ok(Some(ResponseFormat::JsonSchema(schema.clone()))),
+            None => Ok(Some(ResponseFormat::JsonObject)),
+        },
         Some("json_schema") => {
             let schema = format.pointer("/json_schema/schema").or_else(|| format.get("schema"));
             let missing = || ApiError::invalid_param(format!("{name}.json_schema"), "`schema` is missing");

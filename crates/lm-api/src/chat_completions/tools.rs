@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::client_tools::{ClientTools, flat_name};
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
@@ -31,8 +32,10 @@ pub fn tool_choice(choice: &Value) -> Result<ToolChoice> {
         Value::Null => Some(ToolChoice::Auto),
         Value::String(word) => keyword(word),
         named => {
-            let name = named.pointer("/function/name").or_else(|| named.get("name")).and_then(Value::as_str);
-            name.map(|name| ToolChoice::Named(name.to_owned()))
+            let inner =
+                ["/function/name", "/custom/name", "/name"].iter().find_map(|path| named.pointer(path));
+            let namespace = named["namespace"].as_str();
+            inner.and_then(Value::as_str).map(|name| ToolChoice::Named(flat_name(namespace, name)))
         }
     };
     read.ok_or_else(|| {
@@ -70,11 +73,15 @@ pub(crate) struct ToolFields {
 
 impl ToolFields {
     /// The tools, and the choice among them as options of a turn.
-    pub fn read(self, names: &FieldNames, limits: &Limits) -> Result<(Vec<ToolSpec>, TurnOptions)> {
-        let mut tools = tools(self.tools.unwrap_or_default(), names, limits)?;
-        let tool_choice = choice_among(&self.tool_choice.unwrap_or_default(), &mut tools)?;
+    pub fn read(
+        self,
+        names: &FieldNames,
+        limits: &Limits,
+    ) -> Result<(Vec<ToolSpec>, ClientTools, TurnOptions)> {
+        let (mut tools, client) = tools(self.tools.unwrap_or_default(), names, limits)?;
+        let tool_choice = choice_among(&self.tool_choice.unwrap_or_default(), &mut tools, &client)?;
         let calls = if self.parallel_tool_calls.unwrap_or(true) { Calls::Several } else { Calls::One };
-        Ok((tools, TurnOptions { tool_choice, calls, ..TurnOptions::default() }))
+        Ok((tools, client, TurnOptions { tool_choice, calls, ..TurnOptions::default() }))
     }
 }
 
@@ -83,11 +90,11 @@ impl ToolFields {
 ///
 /// # Errors
 /// If the value is invalid, or names a tool that is not declared.
-fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice> {
+fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>, client: &ClientTools) -> Result<ToolChoice> {
     let choice = match choice.get("type").and_then(Value::as_str) {
         Some("allowed_tools") => {
             let allowed = choice.get("allowed_tools").unwrap_or(choice);
-            restrict(allowed.get("tools").unwrap_or(&Value::Null), tools)?;
+            restrict(allowed.get("tools").unwrap_or(&Value::Null), tools, client)?;
             tool_choice(allowed.get("mode").unwrap_or(&Value::Null))?
         }
         _ => tool_choice(choice)?,
@@ -96,14 +103,16 @@ fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>) -> Result<ToolChoice>
 }
 
 /// Keeps the tools that `allowed` names.
-fn restrict(allowed: &Value, tools: &mut Vec<ToolSpec>) -> Result<()> {
+fn restrict(allowed: &Value, tools: &mut Vec<ToolSpec>, client: &ClientTools) -> Result<()> {
     let wrong = |message: String| ApiError::invalid_param("tool_choice.allowed_tools", message);
     let Value::Array(allowed) = allowed else {
         return Err(wrong(format!("`tools` is {}, expected an array", json_type(allowed))));
     };
-    at_most("tool_choice.allowed_tools", allowed.len(), tools.len(), "tools")?;
+    let declared = tools.len() + client.dropped.len();
+    at_most("tool_choice.allowed_tools", allowed.len(), declared, "tools")?;
+    let is_dropped = |tool: &Value| client.dropped.iter().any(|kind| tool["type"] == **kind);
     let mut names = Vec::with_capacity(allowed.len());
-    for tool in allowed {
+    for tool in allowed.iter().filter(|tool| !is_dropped(tool)) {
         match tool_choice(tool) {
             Ok(ToolChoice::Named(name)) if tools.iter().any(|tool| *tool.name() == name) => names.push(name),
             _ => return Err(wrong(format!("{} names no tool of `tools`", shown(tool)))),

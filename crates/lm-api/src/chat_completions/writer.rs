@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 
 use super::head::CompletionHead;
 use super::logprobs;
-use super::response::{completion, finish_reason, usage};
+use super::response::{call_object, completion_of, finish_reason, usage};
 use crate::call_deltas::{CallDelta, CallDeltas};
+use crate::client_tools::ClientTools;
 use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
@@ -35,6 +36,7 @@ pub struct ChunkWriter {
     head: CompletionHead,
     include_usage: bool,
     with_logprobs: bool,
+    tools: ClientTools,
     choices: Vec<ChoiceState>,
 }
 
@@ -46,6 +48,8 @@ struct ChoiceState {
     deltas: CallDeltas,
     /// Number of calls with a first chunk.
     calls: usize,
+    /// True if the last call is of a custom tool.
+    is_custom: bool,
     /// Log probabilities for the next chunk.
     logprobs: Vec<ScoredToken>,
     reply: Option<Reply>,
@@ -54,12 +58,12 @@ struct ChoiceState {
 impl ChunkWriter {
     /// Creates a writer for the response to a request.
     pub fn new(head: CompletionHead, request: &ChatRequest) -> Self {
-        let messages = request.preface.messages.iter().chain([&request.last]);
-        let deltas = CallDeltas::new(messages);
+        let deltas = CallDeltas::new(request);
         let choice = || ChoiceState {
             opened: false,
             deltas: deltas.clone(),
             calls: 0,
+            is_custom: false,
             logprobs: Vec::new(),
             reply: None,
         };
@@ -67,6 +71,7 @@ impl ChunkWriter {
             head,
             include_usage: request.stream.is_some_and(|stream| stream.include_usage),
             with_logprobs: request.turn.logprobs.is_some(),
+            tools: request.client_tools.clone(),
             choices: (0..request.choices).map(|_| choice()).collect(),
         }
     }
@@ -87,7 +92,7 @@ impl ChunkWriter {
             state.opened = true;
             deltas.push(json!({"role": "assistant", "content": null}));
         }
-        deltas.extend(state.delta(event));
+        deltas.extend(state.delta(event, &self.tools));
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| self.chunk(choice, delta, None)).collect();
         if let ConversationEvent::Finished(reply) = event {
@@ -127,7 +132,7 @@ impl ResponseWriter for ChunkWriter {
     const FRAMING: Framing = Framing::EventsUntilDone;
 
     fn object(&mut self, choices: &[Choice]) -> Value {
-        completion(&self.head, choices)
+        completion_of(&self.head, choices, &self.tools)
     }
 
     fn frames(&mut self, choice: usize, event: &ConversationEvent) -> Vec<Frame> {
@@ -141,7 +146,7 @@ impl ResponseWriter for ChunkWriter {
 
 impl ChoiceState {
     /// Writes the delta of an event, if it has one.
-    fn delta(&mut self, event: &ConversationEvent) -> Option<Value> {
+    fn delta(&mut self, event: &ConversationEvent, tools: &ClientTools) -> Option<Value> {
         match event {
             ConversationEvent::Text(text) => Some(json!({"content": text})),
             ConversationEvent::Reasoning(text) => Some(json!({"reasoning_content": text})),
@@ -149,22 +154,22 @@ impl ChoiceState {
                 self.logprobs.push(scored.clone());
                 None
             }
-            event => self.deltas.delta(event).map(|delta| self.call(delta)),
+            event => self.deltas.delta(event).map(|delta| self.call(delta, tools)),
         }
     }
 
     /// Writes the delta of a call: its id, type and name are in the first one only.
-    fn call(&mut self, delta: CallDelta) -> Value {
-        let call = match delta {
+    fn call(&mut self, delta: CallDelta, tools: &ClientTools) -> Value {
+        let mut call = match delta {
             CallDelta::Started { id, name, arguments } => {
                 self.calls += 1;
-                let function = json!({"name": name, "arguments": arguments});
-                json!({"index": self.calls - 1, "id": id, "type": "function", "function": function})
+                self.is_custom = tools.is_custom(&name);
+                call_object(Some(&id), &name, &arguments, tools)
             }
-            CallDelta::Arguments(text) => {
-                json!({"index": self.calls - 1, "function": {"arguments": text}})
-            }
+            CallDelta::Arguments(text) if self.is_custom => json!({"custom": {"input": text}}),
+            CallDelta::Arguments(text) => json!({"function": {"arguments": text}}),
         };
+        call["index"] = (self.calls - 1).into();
         json!({"tool_calls": [call]})
     }
 }

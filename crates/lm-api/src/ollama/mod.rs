@@ -19,5 +19,7 @@ pub use writer::{OllamaWriter, ollama_time};
 
 /// Error object of Ollama's API: `{"error": "…"}`.
 pub fn ollama_error(error: &ApiError) -> Value {
-    json!({"error": error.message})
+    let mut object = json!({"error": error.message});
+    error.add_length(&mut object);
+    object
 }

@@ -67,7 +67,7 @@ impl OllamaRequest {
 fn request(fields: Common, mut conversation: Vec<Message>, limits: &Limits) -> Result<ChatRequest> {
     let last = conversation.pop();
     let last = last.ok_or_else(|| ApiError::invalid_param("messages", "`messages` is empty"))?;
-    let tools = tools(fields.tools.unwrap_or_default(), &NAMES, limits)?;
+    let (tools, client_tools) = tools(fields.tools.unwrap_or_default(), &NAMES, limits)?;
     let (thinking, effort) = thinking(fields.think)?;
     let mut request = ChatRequest {
         model: fields.model,
@@ -75,6 +75,7 @@ fn request(fields: Common, mut conversation: Vec<Message>, limits: &Limits) -> R
         turn: TurnOptions { response_format: format(fields.format)?, thinking, ..TurnOptions::default() },
         stream: fields.stream.unwrap_or(true).then(StreamOptions::default),
         keep_alive: KeepAlive::read(fields.keep_alive)?,
+        client_tools,
         ..ChatRequest::new(NAMES, last)
     };
     options::set(&mut request, fields.options.unwrap_or_default(), limits)?;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::chat_completions::{NAMES as CHAT_NAMES, ToolFields};
+use crate::fields::token_limit;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
@@ -49,7 +50,9 @@ pub(super) struct Body {
     pub previous_response_id: Option<String>,
     /// Stores the response; true if absent.
     pub store: Option<bool>,
-    /// Maximum number of output tokens.
+    /// Maximum number of output tokens; -1 is no limit.
+    #[serde(default, deserialize_with = "token_limit")]
+    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     pub max_output_tokens: Option<NonZeroUsize>,
     /// Effort of reasoning, as `effort`.
     pub reasoning: Option<Map<String, Value>>,

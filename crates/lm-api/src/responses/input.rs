@@ -3,10 +3,25 @@
 use lm_template::Message;
 use serde_json::{Map, Value, json};
 
+use crate::client_tools::{custom_arguments, flat_name};
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
 use crate::messages::messages;
+
+/// Items of tools that run on OpenAI's servers, which say nothing to another model.
+const HOSTED: [&str; 10] = [
+    "code_interpreter_call",
+    "compaction",
+    "computer_call",
+    "computer_call_output",
+    "file_search_call",
+    "image_generation_call",
+    "item_reference",
+    "mcp_list_tools",
+    "tool_search_call",
+    "web_search_call",
+];
 
 /// Reads `input` as a list of items: a text is the user's message.
 pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
@@ -27,7 +42,8 @@ pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
 /// index in `input`.
 pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Result<Vec<Message>> {
     let mut converted: Vec<Value> = Vec::new();
-    for (index, item) in items.iter().enumerate() {
+    let is_left_out = |item: &Value| item["type"].as_str().is_some_and(|kind| HOSTED.contains(&kind));
+    for (index, item) in items.iter().enumerate().filter(|(_, item)| !is_left_out(item)) {
         let at = format!("input[{}]", index.saturating_sub(known));
         let message = message(item, &at)?;
         check(&message, &at, limits)?;
@@ -56,11 +72,16 @@ fn message(item: &Value, at: &str) -> Result<Value> {
     match kind.as_str() {
         Some("message") => Ok(json!({"role": item["role"], "content": content(&item["content"])})),
         Some("function_call") => {
-            let function = json!({"name": item["name"], "arguments": item["arguments"]});
+            let function = json!({"name": called(item), "arguments": item["arguments"]});
             let call = json!({"id": item["call_id"], "type": "function", "function": function});
             Ok(json!({"role": "assistant", "content": null, "tool_calls": [call]}))
         }
-        Some("function_call_output") => {
+        Some("custom_tool_call") => {
+            let function = json!({"name": called(item), "arguments": custom_arguments(&item["input"])});
+            let call = json!({"id": item["call_id"], "type": "function", "function": function});
+            Ok(json!({"role": "assistant", "content": null, "tool_calls": [call]}))
+        }
+        Some("function_call_output" | "custom_tool_call_output") => {
             let output = content(&item["output"]);
             Ok(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}))
         }
@@ -75,13 +96,21 @@ fn message(item: &Value, at: &str) -> Result<Value> {
     }
 }
 
+/// Name of the function that an item calls, with its namespace.
+fn called(item: &Value) -> Value {
+    match item["name"].as_str() {
+        Some(name) => flat_name(item["namespace"].as_str(), name).into(),
+        None => item["name"].clone(),
+    }
+}
+
 /// Content with the types of parts that chat completions have.
 fn content(content: &Value) -> Value {
     let Value::Array(parts) = content else { return content.clone() };
     let part = |part: &Value| {
         let mut part = part.clone();
         let kind = match part["type"].as_str() {
-            Some("input_text" | "output_text") => "text",
+            Some("input_text" | "output_text" | "summary_text") => "text",
             Some("input_image") => "image_url",
             Some("input_file") => "file",
             _ => return part,

@@ -3,6 +3,7 @@
 use lm_conversation::Reply;
 use serde_json::{Value, json};
 
+use crate::client_tools::ClientTools;
 use crate::ids::random_id;
 
 /// Kind of an item.
@@ -11,6 +12,32 @@ pub(super) enum Kind {
     Reasoning,
     Message,
     Call,
+    /// Call of a custom tool.
+    Custom,
+}
+
+impl Kind {
+    /// Field of the text of a call; `None` for items with content.
+    pub fn call_field(self) -> Option<&'static str> {
+        match self {
+            Self::Call => Some("arguments"),
+            Self::Custom => Some("input"),
+            Self::Reasoning | Self::Message => None,
+        }
+    }
+}
+
+/// Creates the item of a call without text, which is in progress.
+pub(super) fn call(id: Option<&str>, name: &str, tools: &ClientTools) -> (Kind, Value) {
+    let kind = if tools.is_custom(name) { Kind::Custom } else { Kind::Call };
+    let (name, namespace) = tools.client_name(name);
+    let mut item = in_progress(kind);
+    item["call_id"] = json!(id);
+    item["name"] = name.into();
+    if let Some(namespace) = namespace {
+        item["namespace"] = namespace.into();
+    }
+    (kind, item)
 }
 
 /// Creates an item without content, which is in progress.
@@ -23,6 +50,9 @@ pub(super) fn in_progress(kind: Kind) -> Value {
         Kind::Call => json!({
             "id": random_id("fc_"), "type": "function_call", "status": "in_progress", "call_id": null, "name": null, "arguments": "",
         }),
+        Kind::Custom => json!({
+            "id": random_id("ctc_"), "type": "custom_tool_call", "status": "in_progress", "call_id": null, "name": null, "input": "",
+        }),
     }
 }
 
@@ -30,7 +60,7 @@ pub(super) fn in_progress(kind: Kind) -> Value {
 pub(super) fn part(kind: Kind, text: &str) -> Value {
     match kind {
         Kind::Reasoning => json!({"type": "reasoning_text", "text": text}),
-        Kind::Message | Kind::Call => {
+        Kind::Message | Kind::Call | Kind::Custom => {
             json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
         }
     }
@@ -38,7 +68,7 @@ pub(super) fn part(kind: Kind, text: &str) -> Value {
 
 /// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is
 /// incomplete.
-pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
+pub(super) fn of_reply(reply: &Reply, tools: &ClientTools) -> Vec<Value> {
     let with_text = |kind, text: &str| {
         let mut item = in_progress(kind);
         item["content"] = json!([part(kind, text)]);
@@ -46,11 +76,11 @@ pub(super) fn of_reply(reply: &Reply) -> Vec<Value> {
     };
     let reasoning = reply.message.reasoning_content.as_deref().unwrap_or_default();
     let texts = [with_text(Kind::Reasoning, reasoning), with_text(Kind::Message, &reply.text())];
-    let calls = reply.tool_calls().iter().map(|call| {
-        let mut item = in_progress(Kind::Call);
-        item["call_id"] = json!(call.id);
-        item["name"] = json!(call.name);
-        item["arguments"] = Value::Object(call.arguments.clone()).to_string().into();
+    let calls = reply.tool_calls().iter().map(|it| {
+        let (kind, mut item) = call(it.id.as_deref(), &it.name, tools);
+        if let Some(field) = kind.call_field() {
+            item[field] = tools.text(it).into();
+        }
         item
     });
     let mut items: Vec<Value> = texts.into_iter().flatten().chain(calls).collect();

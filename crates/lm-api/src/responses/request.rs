@@ -65,8 +65,9 @@ impl ResponsesRequest {
         if let Some(instructions) = body.instructions {
             messages.insert(0, Message::system(instructions));
         }
-        let (tools, turn) = tools.read(&NAMES, limits)?;
+        let (tools, client_tools, turn) = tools.read(&NAMES, limits)?;
         let effort = nested(body.reasoning, "effort").map_or(Ok(None), effort)?;
+        let reasons = effort.is_some_and(Effort::reasons);
         let (thinking, effort) = thinking(effort, body.max_reasoning_tokens);
         let format = nested(body.text, "format");
         let format = format.map(|format| response_format_at(&format, NAMES.format)).transpose();
@@ -78,6 +79,8 @@ impl ResponsesRequest {
             sampling: sampling.checked(limits)?,
             max_output_tokens: body.max_output_tokens.map(|most| (NAMES.max_output_tokens, most.get())),
             stream: body.stream.unwrap_or(false).then(StreamOptions::default),
+            reasons,
+            client_tools,
             ..ChatRequest::new(NAMES, last)
         };
         Ok(Self { chat, repeated, items, store: body.store.unwrap_or(true) })

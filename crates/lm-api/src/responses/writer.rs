@@ -7,6 +7,7 @@ use super::items::{self, Kind};
 use super::request::ResponsesRequest;
 use super::store::ResponseStore;
 use crate::call_deltas::{CallDelta, CallDeltas};
+use crate::client_tools::ClientTools;
 use crate::error::ApiError;
 use crate::ids::{random_id, seconds_since_1970};
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
@@ -18,6 +19,7 @@ pub struct ResponsesWriter {
     head: Map<String, Value>,
     id: String,
     calls: CallDeltas,
+    tools: ClientTools,
     /// Store of the response, and the items before it.
     store: Option<(ResponseStore, Vec<Value>)>,
     /// Finished items.
@@ -40,7 +42,6 @@ impl ResponsesWriter {
     /// Creates the writer of a model's response, which is stored unless the request says otherwise.
     pub fn new(request: ResponsesRequest, model: &str, store: &ResponseStore) -> Self {
         let ResponsesRequest { chat, repeated, items, store: is_stored } = request;
-        let past = chat.preface.messages.iter().chain([&chat.last]);
         let id = random_id("resp_");
         let first = [
             ("id", id.clone().into()),
@@ -52,7 +53,8 @@ impl ResponsesWriter {
         Self {
             head,
             id,
-            calls: CallDeltas::new(past),
+            calls: CallDeltas::new(&chat),
+            tools: chat.client_tools,
             store: is_stored.then(|| (store.clone(), items)),
             output: Vec::new(),
             open: None,
@@ -81,7 +83,9 @@ impl ResponsesWriter {
         let object = self.response(status, output.clone(), usage(reply));
         if let Some((store, mut items)) = self.store.take() {
             // A call that was cut off has no result that a later request could bring.
-            let is_cut = |item: &Value| item["type"] == "function_call" && item["status"] == "incomplete";
+            let is_call =
+                |item: &Value| item["type"] == "function_call" || item["type"] == "custom_tool_call";
+            let is_cut = |item: &Value| is_call(item) && item["status"] == "incomplete";
             items.extend(output.into_iter().filter(|item| !is_cut(item)));
             store.insert(&self.id, object.clone(), items);
         }
@@ -111,7 +115,7 @@ impl ResponsesWriter {
         let index = self.output.len();
         frames.push(self.frame("response.output_item.added", json!({"output_index": index, "item": item})));
         self.open = Some(OpenItem { kind, item, text: String::new() });
-        if kind != Kind::Call {
+        if kind.call_field().is_none() {
             let part = items::part(kind, "");
             frames.push(self.of_part("response.content_part.added", json!({"part": part})));
         }
@@ -153,16 +157,17 @@ impl ResponsesWriter {
         let (mut frames, fragment) = match delta {
             CallDelta::Arguments(fragment) => (Vec::new(), fragment),
             CallDelta::Started { id, name, arguments } => {
-                let mut item = items::in_progress(Kind::Call);
-                item["call_id"] = id.into();
-                item["name"] = name.into();
-                (self.open(Kind::Call, item), arguments)
+                let (kind, item) = items::call(Some(&id), &name, &self.tools);
+                (self.open(kind, item), arguments)
             }
         };
         if let Some(open) = self.open.as_mut().filter(|_| !fragment.is_empty()) {
             open.text.push_str(&fragment);
-            let delta = json!({"delta": fragment});
-            frames.push(self.of_item("response.function_call_arguments.delta", delta));
+            let event = match open.kind {
+                Kind::Custom => "response.custom_tool_call_input.delta",
+                _ => "response.function_call_arguments.delta",
+            };
+            frames.push(self.of_item(event, json!({"delta": fragment})));
         }
         frames
     }
@@ -175,19 +180,22 @@ impl ResponsesWriter {
             Kind::Call => {
                 vec![self.of_item("response.function_call_arguments.done", json!({"arguments": text}))]
             }
+            Kind::Custom => {
+                vec![self.of_item("response.custom_tool_call_input.done", json!({"input": text}))]
+            }
             Kind::Reasoning => vec![self.of_part("response.reasoning_text.done", json!({"text": text}))],
             Kind::Message => {
                 vec![self.of_part("response.output_text.done", json!({"text": text, "logprobs": []}))]
             }
         };
-        if kind != Kind::Call {
+        if kind.call_field().is_none() {
             let part = items::part(kind, &text);
             frames.push(self.of_part("response.content_part.done", json!({"part": part})));
         }
         let Some(OpenItem { mut item, .. }) = self.open.take() else { return frames };
-        match kind {
-            Kind::Call => item["arguments"] = text.into(),
-            _ => item["content"] = json!([items::part(kind, &text)]),
+        match kind.call_field() {
+            Some(field) => item[field] = text.into(),
+            None => item["content"] = json!([items::part(kind, &text)]),
         }
         items::finish(&mut item, status);
         let index = self.output.len();
@@ -213,7 +221,10 @@ impl ResponseWriter for ResponsesWriter {
 
     fn object(&mut self, choices: &[Choice]) -> Value {
         match choices {
-            [Choice { reply, .. }, ..] => self.finished(reply, items::of_reply(reply)),
+            [Choice { reply, .. }, ..] => {
+                let items = items::of_reply(reply, &self.tools);
+                self.finished(reply, items)
+            }
             [] => self.response("failed", Vec::new(), Value::Null),
         }
     }

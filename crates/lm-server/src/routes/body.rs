@@ -38,7 +38,7 @@ impl FromRequest<SharedApp> for JsonBody {
         };
         let cut_off = |_| ApiError::invalid_request("the body could not be read to its end");
         let bytes = read.map_err(cut_off)?.ok_or_else(too_large)?;
-        let json = serde_json::from_slice(&bytes);
+        let json = lm_api::json_from_slice(&bytes);
         Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
     }
 }

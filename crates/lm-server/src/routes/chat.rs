@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use axum::http::StatusCode;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use lm_api::{ChatRequest, ResponseWriter, Running};
 
@@ -33,6 +33,7 @@ pub(crate) async fn run<W: ResponseWriter>(
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
     let is_stream = request.stream.is_some();
+    let left_out = left_out(request.dropped_tools());
     let started = move || {
         let choices = request.choices;
         let running = model.engines()?.kept(request.keep_alive, |engines| start(engines, request))?;
@@ -40,8 +41,22 @@ pub(crate) async fn run<W: ResponseWriter>(
         Ok(running.observed(move |event| observer.observe(event)))
     };
     let running = app.prepare(started).await?;
-    if is_stream {
-        return sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await;
+    let mut response = match is_stream {
+        true => sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await?,
+        false => json(StatusCode::OK, &running.object().await?),
+    };
+    if let Some(kinds) = left_out {
+        response.headers_mut().insert(LEFT_OUT, kinds);
     }
-    Ok(json(StatusCode::OK, &running.object().await?))
+    Ok(response)
+}
+
+/// Header with the types of the tools that were left out of a request.
+const LEFT_OUT: HeaderName = HeaderName::from_static("x-tools-left-out");
+
+/// Value of the header; `None` if no tool was left out.
+fn left_out(kinds: &[String]) -> Option<HeaderValue> {
+    let is_plain = |kind: &&String| kind.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    let kinds: Vec<&str> = kinds.iter().filter(is_plain).take(16).map(String::as_str).collect();
+    HeaderValue::from_str(&kinds.join(", ")).ok().filter(|value| !value.is_empty())
 }

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::Response;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use lm_api::{
     ApiError, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
     ollama_embeddings, ollama_time,
@@ -81,6 +82,63 @@ async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response,
     Ok(response::json(StatusCode::OK, &object))
 }
 
+/// Version of Ollama whose API this is: clients refuse older ones.
+const VERSION: &str = "0.9.0";
+
+/// Reports the version of the API.
+pub(super) async fn version() -> Response {
+    response::json(StatusCode::OK, &json!({"version": VERSION}))
+}
+
+/// Body of `/api/pull`.
+pub(super) const PULL: RequestBody = RequestBody { name: "OllamaPullRequest", ..SHOW };
+
+/// Answers that a served model is here; another one is not downloaded.
+pub(super) async fn pull(
+    State(app): State<SharedApp>,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let is_stream = body["stream"] != false;
+    let body: Show = Fields::open(body, &PULL)?.into_group()?;
+    let name = body.model.or(body.name).ok_or_else(|| ApiError::missing("model"))?;
+    app.models.find(Some(&name))?;
+    let success = json!({"status": "success"});
+    if !is_stream {
+        return Ok(response::json(StatusCode::OK, &success));
+    }
+    let lines = format!("{}\n{success}\n", json!({"status": "pulling manifest"}));
+    Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
+}
+
+/// Body of `/api/embeddings`.
+pub(super) const EMBEDDING: RequestBody = RequestBody {
+    name: "OllamaEmbeddingRequest",
+    groups: &[Prompt::json_schema],
+    unsupported: &[],
+    example: r#"{"prompt": "Hello!"}"#,
+};
+
+#[derive(Deserialize, JsonSchema)]
+struct Prompt {
+    /// Name or alias of a model; the server's first model if absent.
+    #[serde(rename = "model")]
+    _model: Option<String>,
+    /// The text.
+    prompt: String,
+}
+
+/// Computes the embedding of one text, in the older form of the API.
+pub(super) async fn embedding(
+    State(app): State<SharedApp>,
+    JsonBody(mut body): JsonBody,
+) -> Result<Response, ErrorResponse> {
+    let Prompt { prompt, .. } = Fields::open(body.clone(), &EMBEDDING)?.into_group()?;
+    body["input"] = prompt.into();
+    let request = ollama_embed(body, &app.config.limits.request)?;
+    let list = embeddings::vectors(&app, request).await?;
+    Ok(response::json(StatusCode::OK, &json!({"embedding": list["data"][0]["embedding"]})))
+}
+
 /// Computes embeddings.
 pub(super) async fn embed(
     State(app): State<SharedApp>,
@@ -118,7 +176,7 @@ fn running(name: &str, engine: &Engine) -> Option<Value> {
             "model": name,
             "size": info.weight_bytes,
             "digest": format!("{:016x}", info.checksum),
-            "details": details(info),
+            "details": details(Some(info)),
             "expires_at": ollama_time(seconds_since_1970() + expires_in.as_secs()),
             "size_vram": 0,
             "context_length": engine.context_tokens(),
@@ -126,16 +184,17 @@ fn running(name: &str, engine: &Engine) -> Option<Value> {
     })
 }
 
-/// Entry of a model; fields that come from its files are null until it is loaded.
+/// Entry of a model; fields that come from its files are zero or empty until it is loaded, since clients
+/// expect their types.
 fn listed(model: &ServedModel, name: &str) -> Value {
     let info = model.loaded().map(|loaded| loaded.engine.model_info());
     json!({
         "name": name,
         "model": name,
         "modified_at": ollama_time(model.created()),
-        "size": info.map(|info| info.weight_bytes),
-        "digest": info.map(|info| format!("{:016x}", info.checksum)),
-        "details": info.map(details),
+        "size": info.map_or(0, |info| info.weight_bytes),
+        "digest": format!("{:016x}", info.map_or(0, |info| info.checksum)),
+        "details": details(info),
         "capabilities": capabilities(model),
     })
 }
@@ -143,14 +202,21 @@ fn listed(model: &ServedModel, name: &str) -> Value {
 /// Capabilities in the terms of Ollama's API, which lacks audio.
 fn capabilities(model: &ServedModel) -> Vec<&'static str> {
     let sees = model.reads(MediaKind::Image);
-    ["completion", "tools"].into_iter().chain(sees.then_some("vision")).collect()
+    let thinks = model.loaded().is_some_and(|loaded| loaded.chat.thinks());
+    let further = [sees.then_some("vision"), thinks.then_some("thinking")];
+    ["completion", "tools"].into_iter().chain(further.into_iter().flatten()).collect()
 }
 
-fn details(info: &ModelInfo) -> Value {
+fn details(info: Option<&ModelInfo>) -> Value {
+    let family = info.map_or("", |info| info.architecture.as_str());
+    let size = info.map(|info| format!("{:.1}M", info.parameters as f64 / 1e6));
     json!({
-        "family": info.architecture,
-        "families": [info.architecture],
-        "parameter_size": format!("{:.1}M", info.parameters as f64 / 1e6),
+        "parent_model": "",
+        "format": "",
+        "family": family,
+        "families": [family],
+        "parameter_size": size.unwrap_or_default(),
+        "quantization_level": "",
     })
 }
 
@@ -168,11 +234,17 @@ pub(super) async fn show(
 
 fn shown(model: &ServedModel, engines: &Engines) -> Value {
     let info = engines.engine.model_info();
+    let basename = model.name().rsplit(['/', '\\']).next().unwrap_or_default();
     json!({
         "modified_at": ollama_time(model.created()),
-        "details": details(info),
+        "license": "",
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": details(Some(info)),
         "model_info": {
             "general.architecture": info.architecture,
+            "general.basename": basename,
             "general.parameter_count": info.parameters,
             format!("{}.context_length", info.architecture): engines.engine.context_tokens(),
             format!("{}.embedding_length", info.architecture): info.hidden_size,

@@ -65,6 +65,12 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/embed", |m| on(m, ollama::embed), OLLAMA, "Computes embeddings of texts.")
         .body(OllamaRequest::EMBED)
         .answers(&[(200, Json("OllamaEmbeddings"))]),
+    Route::post("/api/embeddings", |m| on(m, ollama::embedding), OLLAMA, "Computes the embedding of a text.")
+        .body(&ollama::EMBEDDING)
+        .answers(&[(200, Json("OllamaEmbedding"))]),
+    Route::post("/api/pull", |m| on(m, ollama::pull), OLLAMA, "Answers that a served model is here.")
+        .body(&ollama::PULL)
+        .answers(&[(200, Json("OllamaStatus")), (200, Lines)]),
     Route::get("/api/tags", |m| on(m, ollama::tags), OLLAMA, "Lists the models and their aliases.")
         .answers(&[(200, Json("OllamaModels"))]),
     Route::get("/api/ps", |m| on(m, ollama::ps), OLLAMA, "Lists the models that are in memory.")
@@ -72,7 +78,7 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/show", |m| on(m, ollama::show), OLLAMA, "Shows a model.")
         .body(&ollama::SHOW)
         .answers(&[(200, Json("OllamaModel"))]),
-    Route::get("/api/version", |m| on(m, health::version), OLLAMA, "Shows the version of the server.")
+    Route::get("/api/version", |m| on(m, ollama::version), OLLAMA, "Shows the version of the API.")
         .answers(&[(200, Json("Version"))]),
     Route::get("/v1/tools", |m| on(m, tools::list), SERVER, "Lists the tools that the server runs.")
         .answers(&[(200, Json("ToolList"))]),

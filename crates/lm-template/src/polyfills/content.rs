@@ -1,5 +1,7 @@
 //! Forms of content.
 
+use std::collections::HashMap;
+
 use serde_json::{Value, json};
 
 use super::json_text;
@@ -14,12 +16,12 @@ fn is_text_parts(content: &Value) -> bool {
 
 /// A list with an image stays unchanged: the template handles it.
 pub(super) fn parts_as_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    capabilities.text_content
+    (capabilities.text_content || capabilities.typed_content)
         && input.each(|message| {
-            let reads_parts = if role(message) == "system" {
-                capabilities.typed_system
-            } else {
-                capabilities.typed_content
+            let reads_parts = match role(message) {
+                "system" => capabilities.typed_system,
+                role if role == capabilities.model_role => capabilities.typed_assistant,
+                _ => capabilities.typed_content,
             };
             if reads_parts {
                 return false;
@@ -43,6 +45,52 @@ pub(super) fn text_as_parts(input: &mut TemplateInput, capabilities: &Capabiliti
             message.insert("content".to_owned(), parts);
             true
         })
+}
+
+/// Results as `{"name", "response"}`, with the name of the function that the call has.
+pub(super) fn results_as_response(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    let mut called: HashMap<String, Value> = HashMap::new();
+    capabilities.response_results
+        && input.each(|message| {
+            for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+                let name = &call.get("function").unwrap_or(call)["name"];
+                called.extend(call["id"].as_str().map(|id| (id.to_owned(), name.clone())));
+            }
+            let content =
+                message.get("content").filter(|content| role(message) == "tool" && !is_response(content));
+            let Some(response) = content.map(response_of) else { return false };
+            let id = message.get("tool_call_id").and_then(Value::as_str);
+            let name = message.get("name").cloned().or_else(|| called.get(id?).cloned());
+            let content = json!({"name": name.unwrap_or_else(|| "".into()), "response": response});
+            message.insert("content".to_owned(), content);
+            true
+        })
+}
+
+/// Returns true if a result is in this form already, as JSON or as the template's text.
+fn is_response(content: &Value) -> bool {
+    let is_one = |item: &Value| item["name"].is_string() && item["response"].is_object();
+    match content {
+        Value::Array(items) => !items.is_empty() && items.iter().all(is_one),
+        Value::String(text) => text.trim_start().starts_with("response:"),
+        other => is_one(other),
+    }
+}
+
+/// The object that a result is, or one with the result as its value.
+fn response_of(content: &Value) -> Value {
+    let parsed = content.as_str().and_then(|text| serde_json::from_str(text).ok());
+    match parsed.as_ref().unwrap_or(content) {
+        object @ Value::Object(_) => object.clone(),
+        _ if is_text_parts(content) => json!({"value": joined(content)}),
+        _ => json!({"value": content}),
+    }
+}
+
+/// The texts of parts, joined.
+fn joined(parts: &Value) -> String {
+    let parts = parts.as_array().into_iter().flatten();
+    parts.filter_map(|part| part.as_str().or_else(|| part["text"].as_str())).collect()
 }
 
 pub(super) fn result_as_json_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {

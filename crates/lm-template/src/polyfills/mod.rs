@@ -1,6 +1,7 @@
 //! Polyfills: changes to a conversation for features its template lacks.
 
 mod content;
+mod order;
 mod role;
 mod template_input;
 mod tool_calls;
@@ -13,7 +14,8 @@ use serde_json::Value;
 use self::template_input::TemplateInput;
 use crate::capabilities::Capabilities;
 use crate::chat::ContinueField;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::orders::Orders;
 use crate::prompt::Prompt;
 use crate::prompt_template::{PromptTemplate, RenderInput};
 use crate::tool_spec::ToolSpec;
@@ -26,8 +28,15 @@ use crate::tool_spec::ToolSpec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Polyfill {
+    /// A role that the template does not show becomes the nearest one: `developer` becomes `system`,
+    /// `function` becomes `tool`, `model` becomes `assistant`, and any other role `user`.
+    RolesRenamed,
     /// Role `assistant` becomes `model`.
     AssistantAsModel,
+    /// A message without content gets empty text, because the template fails without the key.
+    ContentAdded,
+    /// Text beside reasoning and calls becomes part of the reasoning.
+    TextAsReasoning,
     /// Bare declarations `{name, …}` become `{"type": "function", "function": {name, …}}`.
     ToolsWrapped,
     /// Without tools, `tools` is an empty list, because the template fails on null.
@@ -36,31 +45,52 @@ pub enum Polyfill {
     ToolsRenamed,
     /// An empty system message is added, because the template declares tools only with one.
     SystemAdded,
+    /// Tool results are moved right after their calls.
+    ResultsMoved,
+    /// Calls without a result get an empty one.
+    ResultsAdded,
+    /// Instructions at the start are joined to one message.
+    InstructionsMerged,
+    /// An empty message of the user is added after the instructions, because the template needs one there.
+    UserAdded,
+    /// User messages next to each other are joined.
+    UsersMerged,
+    /// Messages of the assistant next to each other are joined.
+    AnswersMerged,
+    /// Empty text becomes a space, because the template refuses empty text.
+    EmptyFilled,
     /// An empty message of the assistant is added between tool results and a user message, which the template
     /// refuses after them.
     AnswerAdded,
-    /// Arguments that are JSON text become an object.
+    /// Arguments that are JSON text become an object; another text becomes the value of its key `arguments`.
     ArgumentsAsObject,
     /// Arguments that are an object become JSON text.
     ArgumentsAsText,
     /// Argument values other than strings become JSON text.
     ArgumentValuesAsText,
-    /// Tool call ids become nine letters and digits, and calls without an id get one.
+    /// Tool call ids become nine letters and digits, and calls without an id get one; or only the latter, for
+    /// a template that needs ids.
     CallIdsShortened,
     /// Parallel calls become separate messages, each followed by its result.
     CallsSplit,
     /// Content that is a list of text parts becomes text.
     PartsAsText,
+    /// A tool result becomes an object of the function's name and its response, which the template reads.
+    ResultsAsResponse,
     /// A tool result that is an object or a list becomes JSON text.
     ResultAsJsonText,
     /// The assistant's tool calls become text in its message.
     CallsAsText,
-    /// Tool results become user text.
+    /// Tool results become user text: all of them, or those that follow no call.
     ResultsAsUserText,
     /// Tools are declared in the system message.
     ToolsInSystemText,
-    /// A system message becomes the start of the next user message.
+    /// A system message becomes the start of the next user message: every one, or those after other
+    /// messages.
     SystemInUserText,
+    /// The system message becomes the start of the last user message, because the template shows it only in a
+    /// conversation that ends with the user's.
+    SystemInLastUserText,
     /// Content that is text becomes a list of one part.
     TextAsParts,
 }
@@ -69,23 +99,35 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 18] = [
+const ALL: [(Polyfill, Apply); 30] = [
+    (Polyfill::RolesRenamed, order::rename_roles),
     (Polyfill::AssistantAsModel, role::assistant_as_model),
+    (Polyfill::ContentAdded, order::add_content),
+    (Polyfill::TextAsReasoning, order::text_as_reasoning),
     (Polyfill::ToolsWrapped, tools::wrap_tools),
     (Polyfill::ToolsRenamed, tools::rename_tools),
     (Polyfill::SystemAdded, role::add_system),
-    (Polyfill::AnswerAdded, role::add_answer),
     (Polyfill::ArgumentsAsObject, tool_calls::arguments_as_object),
     (Polyfill::ArgumentsAsText, tool_calls::arguments_as_text),
     (Polyfill::ArgumentValuesAsText, tool_calls::argument_values_as_text),
+    (Polyfill::ResultsMoved, order::move_results),
+    (Polyfill::ResultsAdded, order::add_results),
     (Polyfill::CallIdsShortened, tool_calls::shorten_ids),
     (Polyfill::CallsSplit, tool_calls::split_calls),
+    (Polyfill::ResultsAsResponse, content::results_as_response),
     (Polyfill::PartsAsText, content::parts_as_text),
     (Polyfill::ResultAsJsonText, content::result_as_json_text),
     (Polyfill::CallsAsText, tool_calls::calls_as_text),
     (Polyfill::ResultsAsUserText, role::results_as_user_text),
     (Polyfill::ToolsInSystemText, tools::tools_in_system_text),
+    (Polyfill::InstructionsMerged, order::merge_instructions),
     (Polyfill::SystemInUserText, role::system_in_user_text),
+    (Polyfill::UsersMerged, order::merge_users),
+    (Polyfill::AnswersMerged, order::merge_answers),
+    (Polyfill::AnswerAdded, role::add_answer),
+    (Polyfill::UserAdded, order::add_user),
+    (Polyfill::SystemInLastUserText, order::system_in_last_user_text),
+    (Polyfill::EmptyFilled, order::fill_empty),
     (Polyfill::ToolsAsEmptyList, tools::tools_as_empty_list),
     (Polyfill::TextAsParts, content::text_as_parts),
 ];
@@ -200,18 +242,13 @@ impl PolyfilledTemplate {
 
     /// Renders a conversation after applying the enabled polyfills that the template needs.
     ///
+    /// If the template still refuses it, the conversation is put into the strictest order, and then calls and
+    /// results become text as well.
+    ///
     /// # Errors
     /// Same errors as [`PromptTemplate::render`].
     pub fn render(&self, input: &RenderInput<'_>) -> Result<PolyfilledPrompt> {
-        let generation_prompt = input.generation_prompt;
-        let (input, polyfills) = self.polyfill(input);
-        let prompt = self.template.render(&RenderInput {
-            messages: &input.messages,
-            tools: &input.tools,
-            generation_prompt,
-            extra_context: &input.extra_context,
-        })?;
-        Ok(PolyfilledPrompt { prompt, polyfills })
+        self.render_by(input, &|input| self.template.render(input))
     }
 
     /// Renders a conversation up to the end of the last message's text, as
@@ -225,28 +262,72 @@ impl PolyfilledTemplate {
         input: &RenderInput<'_>,
         field: ContinueField<'_>,
     ) -> Result<PolyfilledPrompt> {
-        let (changed, polyfills) = self.polyfill(input);
-        let input = RenderInput {
+        self.render_by(input, &|input| self.template.render_to_continue(input, field))
+    }
+
+    fn render_by(&self, input: &RenderInput<'_>, render: Render<'_>) -> Result<PolyfilledPrompt> {
+        let mut probed = *self.capabilities();
+        if probed.tools && input.tools.as_array().is_some_and(|tools| !tools.is_empty()) {
+            probed.orders = probed.orders_with_tools;
+        }
+        let rendered = self.render_with(input, &probed, render);
+        let refused = matches!(rendered, Err(Error::TemplateRaised { .. } | Error::TemplateRuntime { .. }));
+        if !refused || self.polyfills.0.is_empty() {
+            return rendered;
+        }
+        let strict = Capabilities { orders: Orders::STRICT, ..probed };
+        let texts = Capabilities { system: false, tool_calls: false, tool_results: false, ..strict };
+        [strict, texts]
+            .iter()
+            .find_map(|capabilities| self.render_with(input, capabilities, render).ok())
+            .map_or(rendered, Ok)
+    }
+
+    fn render_with(
+        &self,
+        input: &RenderInput<'_>,
+        capabilities: &Capabilities,
+        render: Render<'_>,
+    ) -> Result<PolyfilledPrompt> {
+        let (changed, polyfills) = self.polyfill(input, capabilities);
+        let prompt = render(&RenderInput {
             messages: &changed.messages,
             tools: &changed.tools,
             generation_prompt: input.generation_prompt,
             extra_context: &changed.extra_context,
-        };
-        Ok(PolyfilledPrompt { prompt: self.template.render_to_continue(&input, field)?, polyfills })
+        })?;
+        Ok(PolyfilledPrompt { prompt, polyfills })
     }
 
-    fn polyfill(&self, input: &RenderInput<'_>) -> (TemplateInput, Vec<Polyfill>) {
+    fn polyfill(
+        &self,
+        input: &RenderInput<'_>,
+        capabilities: &Capabilities,
+    ) -> (TemplateInput, Vec<Polyfill>) {
         let mut input = TemplateInput {
             messages: input.messages.to_vec(),
             tools: input.tools.clone(),
             extra_context: input.extra_context.clone(),
+            unread_roles: self.unread_roles(input.messages),
         };
         let enabled = ALL.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
-        let applied = enabled.filter(|(_, apply)| apply(&mut input, self.capabilities()));
+        let applied = enabled.filter(|(_, apply)| apply(&mut input, capabilities));
         let applied = applied.map(|(polyfill, _)| *polyfill).collect();
         (input, applied)
     }
+
+    /// Roles of the messages, besides the usual ones, that the template does not show.
+    fn unread_roles(&self, messages: &[Value]) -> Vec<String> {
+        const USUAL: [&str; 5] = ["system", "developer", "user", "assistant", "tool"];
+        let roles: BTreeSet<&str> = messages.iter().filter_map(|message| message["role"].as_str()).collect();
+        let further =
+            roles.into_iter().filter(|role| !USUAL.contains(role) && *role != self.capabilities().model_role);
+        further.filter(|role| !self.template.shows_role(role)).map(str::to_owned).collect()
+    }
 }
+
+/// Rendering of a changed conversation.
+type Render<'a> = &'a dyn Fn(&RenderInput<'_>) -> Result<Prompt>;
 
 /// JSON for use between tags: `</` is escaped, so that no text inside can close a tag.
 fn tagged_json(value: &Value) -> String {

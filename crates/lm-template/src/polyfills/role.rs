@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::tagged_json;
-use super::template_input::{TemplateInput, role, text};
+use super::template_input::{TemplateInput, has_calls, role, text};
 use crate::capabilities::Capabilities;
 
 pub(super) fn assistant_as_model(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
@@ -43,14 +43,33 @@ pub(super) fn add_answer(input: &mut TemplateInput, capabilities: &Capabilities)
     input.messages.len() > before
 }
 
+/// Instructions that the template does not show: all of them, or those after other messages.
 pub(super) fn system_in_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    !capabilities.system && input.fold_into_user(|message| (role(message) == "system").then(|| text(message)))
+    let (orders, mut leading) = (capabilities.orders, true);
+    input.fold_into_user(|message| {
+        let read = match role(message) {
+            "system" => capabilities.system,
+            "developer" => orders.developer,
+            _ => {
+                leading = false;
+                return None;
+            }
+        };
+        let is_shown = read && (leading || orders.late_instructions);
+        (!is_shown).then(|| text(message))
+    })
 }
 
+/// Results that the template does not show: all of them, or those that follow no call.
 pub(super) fn results_as_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    !capabilities.tool_results
+    let orphans = capabilities.orders.results_without_call;
+    let mut after_call = false;
+    (!capabilities.tool_results || !orphans)
         && input.fold_into_user(|message| {
-            let result = message.get("content").filter(|_| role(message) == "tool")?;
+            let is_result = role(message) == "tool";
+            after_call = has_calls(message) || (after_call && is_result);
+            let is_shown = capabilities.tool_results && (orphans || after_call);
+            let result = message.get("content").filter(|_| is_result && !is_shown)?;
             let mut shown = Map::new();
             shown.extend(message.get("name").map(|name| ("name".to_owned(), name.clone())));
             shown.insert(

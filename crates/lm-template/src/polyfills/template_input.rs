@@ -7,6 +7,8 @@ pub(super) struct TemplateInput {
     pub(super) messages: Vec<Value>,
     pub(super) tools: Value,
     pub(super) extra_context: Map<String, Value>,
+    /// Roles of the messages that the template does not show, besides `developer`.
+    pub(super) unread_roles: Vec<String>,
 }
 
 impl TemplateInput {
@@ -29,19 +31,22 @@ impl TemplateInput {
         })
     }
 
-    /// Removes messages and prepends their texts to the next user message; if the next message is not the
-    /// user's, inserts a user message with them.
-    pub(super) fn fold_into_user(&mut self, text_of: impl Fn(&Map<String, Value>) -> Option<String>) -> bool {
+    /// Removes messages and prepends their texts to the next user message; if the next message, besides tool
+    /// results, is not the user's, inserts a user message with them.
+    pub(super) fn fold_into_user(
+        &mut self,
+        mut text_of: impl FnMut(&Map<String, Value>) -> Option<String>,
+    ) -> bool {
         let mut pending: Vec<String> = Vec::new();
         let mut folded = false;
         let mut messages = Vec::with_capacity(self.messages.len());
         for mut message in self.messages.drain(..) {
-            if let Some(text) = message.as_object().and_then(&text_of) {
+            if let Some(text) = message.as_object().and_then(&mut text_of) {
                 folded = true;
                 pending.push(text);
                 continue;
             }
-            if !pending.is_empty() {
+            if !pending.is_empty() && message["role"] != "tool" {
                 let text = std::mem::take(&mut pending).join("\n\n");
                 match message.as_object_mut().filter(|message| role(message) == "user") {
                     Some(user) => prepend(user, text),
@@ -62,6 +67,16 @@ pub(super) fn role(message: &Map<String, Value>) -> &str {
     message.get("role").and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns true for instructions: messages of the roles `system` and `developer`.
+pub(super) fn is_instruction(message: &Map<String, Value>) -> bool {
+    matches!(role(message), "system" | "developer")
+}
+
+/// Returns true if the message has tool calls.
+pub(super) fn has_calls(message: &Map<String, Value>) -> bool {
+    message.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty())
+}
+
 /// The text of a message's content, or of its parts, joined.
 pub(super) fn text(message: &Map<String, Value>) -> String {
     match message.get("content") {
@@ -75,6 +90,29 @@ pub(super) fn text(message: &Map<String, Value>) -> String {
 
 fn user(text: String) -> Value {
     serde_json::json!({"role": "user", "content": text})
+}
+
+/// Joins two contents with an empty line: as text if both are, otherwise as parts.
+pub(super) fn join_contents(first: Value, second: Value) -> Value {
+    let is_empty = |content: &Value| content.is_null() || *content == "" || *content == serde_json::json!([]);
+    match (first, second) {
+        (first, second) if is_empty(&first) => second,
+        (first, second) if is_empty(&second) => first,
+        (Value::String(first), Value::String(second)) => format!("{first}\n\n{second}").into(),
+        (first, second) => [parts(first), vec![text_part("\n\n")], parts(second)].concat().into(),
+    }
+}
+
+fn parts(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        Value::String(text) => vec![text_part(&text)],
+        other => vec![other],
+    }
+}
+
+fn text_part(text: &str) -> Value {
+    serde_json::json!({"type": "text", "text": text})
 }
 
 /// Prepends a text to a message's content.
@@ -106,8 +144,7 @@ fn join(
 ) {
     match message.get_mut("content") {
         Some(Value::Array(parts)) => {
-            let part = serde_json::json!({"type": "text", "text": text});
-            parts.insert(place.min(parts.len()), part);
+            parts.insert(place.min(parts.len()), text_part(&text));
         }
         Some(Value::String(content)) => *content = joined(content, text),
         _ => drop(message.insert("content".to_owned(), text.into())),

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::template_input::{TemplateInput, append, role};
 use super::{json_text, tagged_json};
 use crate::capabilities::{CallIds, Capabilities};
+use crate::json_text::json_from_slice;
 
 /// Arguments of a call, in `function` or next to the name.
 fn arguments_of(call: &mut Value) -> Option<&mut Value> {
@@ -19,10 +20,12 @@ pub(super) fn arguments_as_object(input: &mut TemplateInput, capabilities: &Capa
         && !capabilities.text_arguments
         && input.each_call(|call| {
             let Some(arguments) = arguments_of(call) else { return false };
-            let object =
-                arguments.as_str().and_then(|text| serde_json::from_str::<Map<String, Value>>(text).ok());
-            let Some(object) = object else { return false };
-            *arguments = Value::Object(object);
+            let Value::String(text) = arguments else { return false };
+            *arguments = match json_from_slice(text.as_bytes()) {
+                Ok(Value::Object(object)) => object.into(),
+                // Arguments that were cut off.
+                _ => json!({"arguments": text}),
+            };
             true
         })
 }
@@ -50,12 +53,14 @@ pub(super) fn argument_values_as_text(input: &mut TemplateInput, capabilities: &
         })
 }
 
-/// Replaces each id by a short one, consistently; a result without an id answers the first open call.
+/// Replaces each id by a short one, consistently, or sets only those that are missing; a result without an id
+/// answers the first open call.
 pub(super) fn shorten_ids(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    if capabilities.call_ids != CallIds::NineCharacters {
+    let shortens = capabilities.call_ids == CallIds::NineCharacters;
+    if !shortens && capabilities.orders.missing_ids {
         return false;
     }
-    let mut ids = Ids::default();
+    let mut ids = Ids { shortens, ..Ids::default() };
     input.each(|message| {
         let mut changed = false;
         for call in message.get_mut("tool_calls").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -74,6 +79,8 @@ pub(super) fn shorten_ids(input: &mut TemplateInput, capabilities: &Capabilities
 
 #[derive(Default)]
 struct Ids {
+    /// False if only missing ids are set.
+    shortens: bool,
     /// Short ids by original id.
     short: HashMap<String, String>,
     /// Short ids of calls without a result so far.
@@ -84,10 +91,8 @@ struct Ids {
 impl Ids {
     fn set(&mut self, object: &mut Map<String, Value>, key: &str, default: Option<String>) -> bool {
         let old = object.get(key).and_then(Value::as_str).map(str::to_owned);
-        if old
-            .as_deref()
-            .is_some_and(|id| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-        {
+        let is_short = |id: &str| id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if old.as_deref().is_some_and(|id| !self.shortens || is_short(id)) {
             return false;
         }
         let id = match old {

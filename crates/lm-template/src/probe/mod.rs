@@ -1,7 +1,10 @@
 //! Small conversations that probe the capabilities of a template.
 
+mod orders;
+
 use serde_json::{Map, Value, json};
 
+use self::orders::OrderProbe;
 use crate::capabilities::{CallIds, Capabilities, ThinkingSwitch};
 use crate::prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
 
@@ -44,6 +47,7 @@ pub(crate) struct Probe<'a> {
     text_content: bool,
     typed_content: bool,
     typed_system: bool,
+    typed_assistant: bool,
     model_role: &'static str,
 }
 
@@ -54,9 +58,10 @@ impl<'a> Probe<'a> {
             text_content: true,
             typed_content: false,
             typed_system: false,
+            typed_assistant: false,
             model_role: "assistant",
         };
-        let parts = json!([{"type": "text", "text": WORD}]);
+        let parts = json!([{"type": "text", "text": WORD}, {"type": "text", "text": OTHER}]);
         probe.typed_content = probe.shows_content(&[json!({"role": "user", "content": parts})]);
         probe.text_content = probe.shows(&[probe.message("user", WORD)], &[WORD]);
         let system = [json!({"role": "system", "content": parts}), probe.message("user", "Hello")];
@@ -66,28 +71,44 @@ impl<'a> Probe<'a> {
         };
         let says = |role| probe.shows(&answered(role), &[WORD]);
         probe.model_role = if !says("assistant") && says("model") { "model" } else { "assistant" };
+        let said = json!({"role": probe.model_role, "content": parts});
+        probe.typed_assistant = probe.shows_content(&[probe.message("user", "Hello"), said]);
         probe
     }
 
     pub(crate) fn capabilities(&self) -> Capabilities {
         let answered = json!("");
         let tool_calls = self.any_style(|style| self.shows_calls(style, &[WORD], &answered, &[WORD]));
+        let tool_results = self.any_style(|style| self.shows_calls(style, &["f"], &json!(WORD), &[WORD]));
+        let style = self.styles().find(|style| self.shows_calls(*style, &[WORD], &answered, &[WORD]));
         let shows_arguments = |arguments: Arguments, words: &[&str]| {
             let styles = IDS.map(|id| CallStyle { arguments, id });
             tool_calls && styles.iter().any(|style| self.shows_calls(*style, &["f"], &answered, words))
         };
         let result = json!({RESULT_KEY: OTHER});
-        let user = |tools: &Value| self.render(&[self.message("user", "Hello")], tools, json!({})).is_some();
+        let response = json!({"name": "f", "response": result});
+        let object_results =
+            self.any_style(|style| self.shows_calls(style, &["f"], &result, &[RESULT_KEY, OTHER]));
+        let null_fails = |before: &[Value]| {
+            let messages = [before, &[self.message("user", "Hello")]].concat();
+            let renders = |tools: &Value| self.render(&messages, tools, json!({})).is_some();
+            !renders(&Value::Null) && renders(&json!([]))
+        };
         let alone = self.shows_tools("tools", &[]);
         let beside_system = self.shows_tools("tools", &[self.message("system", "Hello")]);
+        let shown = if object_results { result } else { json!(OTHER) };
+        let shown = tool_results.then_some(shown);
+        let orders_with = |tools| OrderProbe { probe: self, style, result: shown.clone(), tools }.orders();
+        let (orders, declared) = (orders_with(&Value::Null), json!([tool("lookup")]));
         Capabilities {
             system: self.shows(&[self.message("system", WORD), self.message("user", "Hello")], &[WORD]),
             text_content: self.text_content,
             typed_content: self.typed_content,
             typed_system: self.typed_system,
+            typed_assistant: self.typed_assistant,
             model_role: self.model_role,
             tools: alone || beside_system,
-            null_tools: user(&Value::Null) || !user(&json!([])),
+            null_tools: !null_fails(&[]) && !null_fails(&[self.message("system", "Hello")]),
             tools_need_system: !alone && beside_system,
             tools_variable: TOOL_VARIABLES.into_iter().find(|variable| self.shows_tools(variable, &[])),
             tool_calls,
@@ -97,31 +118,36 @@ impl<'a> Probe<'a> {
             text_arguments: shows_arguments(Arguments::Text, &[KEY, VALUE]),
             argument_values: shows_arguments(Arguments::Values, &[KEY, &NUMBER.to_string()]),
             call_ids: self.call_ids(),
-            tool_results: self.any_style(|style| self.shows_calls(style, &["f"], &json!(WORD), &[WORD])),
-            object_results: self
-                .any_style(|style| self.shows_calls(style, &["f"], &result, &[RESULT_KEY, OTHER])),
+            tool_results,
+            object_results,
+            response_results: !object_results
+                && self.any_style(|style| self.shows_calls(style, &["f"], &response, &[RESULT_KEY, OTHER])),
             user_after_results: self.any_style(|style| {
                 let question = self.message("user", WORD);
                 self.shows(&[self.called(style, &["f"], &answered), vec![question]].concat(), &[WORD])
             }),
             thinking: THINKING_VARIABLES.into_iter().find_map(|variable| self.thinking(variable)),
             single_turn: self.single_turn(),
+            orders,
+            orders_with_tools: if alone || beside_system { orders_with(&declared) } else { orders },
         }
     }
 
-    /// Returns true if the word of a conversation's content is in the prompt, and not as the `repr` or JSON
-    /// of its part.
+    /// Returns true if the words of a conversation's content are in the prompt, and not as the `repr` or JSON
+    /// of their parts.
     fn shows_content(&self, messages: &[Value]) -> bool {
-        let shown =
-            |text: String| text.contains(WORD) && !text.contains("'text'") && !text.contains("\"text\"");
+        let words = |text: &str| text.contains(WORD) && text.contains(OTHER);
+        let shown = |text: String| words(&text) && !text.contains("'text'") && !text.contains("\"text\"");
         self.rendered(messages).is_some_and(shown)
     }
 
     fn any_style(&self, shows: impl Fn(CallStyle) -> bool) -> bool {
-        let styles = IDS
-            .into_iter()
-            .flat_map(|id| [Arguments::Object, Arguments::Text].map(|arguments| CallStyle { arguments, id }));
-        styles.into_iter().any(shows)
+        self.styles().any(shows)
+    }
+
+    fn styles(&self) -> impl Iterator<Item = CallStyle> + use<> {
+        let of = |id| [Arguments::Object, Arguments::Text].map(|arguments| CallStyle { arguments, id });
+        IDS.into_iter().flat_map(of)
     }
 
     /// Returns true if a declared tool is shown when a user message follows `before`.
@@ -190,8 +216,17 @@ impl<'a> Probe<'a> {
     /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's
     /// own form.
     fn shows(&self, messages: &[Value], words: &[&str]) -> bool {
-        let Some(text) = self.rendered(messages) else { return false };
-        words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(&text, key))
+        self.rendered(messages).is_some_and(|text| is_shown(&text, words))
+    }
+
+    /// Returns true if a message of this role is shown somewhere.
+    pub(crate) fn shows_role(&self, role: &str) -> bool {
+        let user = || self.message("user", WORD);
+        let places = [
+            vec![user(), self.message(self.model_role, "Hello"), self.message(role, OTHER), user()],
+            vec![self.message(role, OTHER), user()],
+        ];
+        places.iter().any(|messages| self.shows(messages, &[WORD, OTHER]))
     }
 
     /// Renders the conversation without tools; if that fails, with one tool.
@@ -206,6 +241,11 @@ impl<'a> Probe<'a> {
         let input = RenderInput { messages, tools, generation_prompt, extra_context: &extra_context };
         Some(self.template.render_as_is(&input).ok()?.text())
     }
+}
+
+/// Returns true if all of `words` are in the text, and no object in a foreign form.
+fn is_shown(text: &str, words: &[&str]) -> bool {
+    words.iter().all(|word| text.contains(word)) && !KEYS.into_iter().any(|key| is_foreign(text, key))
 }
 
 /// Returns true if an object with this key is in the text as a Python `repr`, as JSON inside JSON text, or in

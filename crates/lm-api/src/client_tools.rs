@@ -1,0 +1,160 @@
+//! Tools of other kinds than functions: custom ones, namespaces, and tools that run on the servers of an API.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lm_template::ToolCall;
+use serde_json::{Map, Value, json};
+
+use crate::error::{ApiError, Result};
+use crate::fields::shown;
+
+/// Keys of a schema in a declaration.
+const SCHEMAS: [&str; 4] = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema"];
+
+/// The argument of the function that a custom tool is to the model.
+const INPUT: &str = "input";
+
+/// Tools of a request by the kind that the client knows them by. To the model, all are functions.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientTools {
+    /// Types of tools that are left out: they run on the servers of an API, or are unknown.
+    pub dropped: Vec<String>,
+    /// Names of custom tools, whose input is a text.
+    custom: BTreeSet<String>,
+    /// Names of functions in namespaces: namespace and name.
+    namespaces: BTreeMap<String, (String, String)>,
+}
+
+/// Kind of a declaration.
+enum Kind<'a> {
+    Function,
+    Custom,
+    Namespace(&'a [Value]),
+    Unsupported(&'a str),
+}
+
+impl<'a> Kind<'a> {
+    fn of(tool: &'a Value) -> Self {
+        let is_function =
+            tool.get("function").is_some() || SCHEMAS.iter().any(|key| tool.get(*key).is_some());
+        match (tool["type"].as_str(), tool["tools"].as_array()) {
+            (None | Some("function"), _) => Self::Function,
+            (Some("namespace"), Some(tools)) => Self::Namespace(tools),
+            _ if is_function => Self::Function,
+            (Some("custom"), _) => Self::Custom,
+            (Some(kind), _) => Self::Unsupported(kind),
+        }
+    }
+}
+
+impl ClientTools {
+    /// Returns the functions that these tools are to the model, each with the index of its tool.
+    pub fn functions(&mut self, tools: Vec<Value>) -> Result<Vec<(usize, Value)>> {
+        let mut functions = Vec::with_capacity(tools.len());
+        for (index, tool) in tools.into_iter().enumerate() {
+            self.add(tool, None, index, &mut functions)?;
+        }
+        Ok(functions)
+    }
+
+    fn add(
+        &mut self,
+        tool: Value,
+        namespace: Option<&str>,
+        index: usize,
+        functions: &mut Vec<(usize, Value)>,
+    ) -> Result<()> {
+        let function = match Kind::of(&tool) {
+            Kind::Function => tool,
+            Kind::Custom => self.custom(&tool, namespace, index)?,
+            Kind::Unsupported(kind) => {
+                self.dropped.push(kind.to_owned());
+                return Ok(());
+            }
+            Kind::Namespace(tools) => {
+                let name = tool["name"].as_str().unwrap_or_default();
+                return tools
+                    .iter()
+                    .try_for_each(|tool| self.add(tool.clone(), Some(name), index, functions));
+            }
+        };
+        functions.push((index, self.in_namespace(function, namespace)));
+        Ok(())
+    }
+
+    /// The function of a custom tool: its input is its only argument.
+    fn custom(&mut self, tool: &Value, namespace: Option<&str>, index: usize) -> Result<Value> {
+        let declared = tool.get("custom").unwrap_or(tool);
+        let name = declared["name"].as_str().ok_or_else(|| {
+            let at = format!("tools[{index}].name");
+            ApiError::invalid_param(&at, format!("`{at}` is {}, expected a string", shown(&declared["name"])))
+        })?;
+        self.custom.insert(flat_name(namespace, name));
+        let format = &declared["format"];
+        let grammar = format.get("grammar").unwrap_or(format);
+        let definition = grammar["definition"].as_str();
+        let mut description = declared["description"].as_str().unwrap_or_default().to_owned();
+        let mut input = json!({"type": "string", "description": "The input, as text."});
+        match (grammar["syntax"].as_str(), definition) {
+            (Some("regex"), Some(pattern)) => input["pattern"] = format!("^(?:{pattern})$").into(),
+            (Some(syntax), Some(definition)) => {
+                description += &format!("\n\nThe input is a text of this {syntax} grammar:\n{definition}");
+            }
+            _ => {}
+        }
+        let schema = json!({
+            "type": "object", "properties": {INPUT: input}, "required": [INPUT], "additionalProperties": false,
+        });
+        let function = json!({"name": name, "description": description.trim_start(), "parameters": schema});
+        Ok(json!({"type": "function", "function": function}))
+    }
+
+    /// The function under its name in a namespace.
+    fn in_namespace(&mut self, mut function: Value, namespace: Option<&str>) -> Value {
+        let Some(namespace) = namespace else { return function };
+        let path = if function.get("function").is_some() { "/function/name" } else { "/name" };
+        if let Some(place) = function.pointer_mut(path)
+            && let Some(name) = place.as_str().map(str::to_owned)
+        {
+            let flat = flat_name(Some(namespace), &name);
+            *place = flat.as_str().into();
+            self.namespaces.insert(flat, (namespace.to_owned(), name));
+        }
+        function
+    }
+
+    /// Returns true if the tool's input is a text.
+    pub fn is_custom(&self, name: &str) -> bool {
+        self.custom.contains(name)
+    }
+
+    /// Name and namespace by which the client knows a function.
+    pub fn client_name<'a>(&'a self, name: &'a str) -> (&'a str, Option<&'a str>) {
+        match self.namespaces.get(name) {
+            Some((namespace, name)) => (name, Some(namespace)),
+            None => (name, None),
+        }
+    }
+
+    /// Text of a call: the input of a custom tool, or else the arguments as JSON.
+    pub fn text(&self, call: &ToolCall) -> String {
+        match call.arguments.get(INPUT) {
+            Some(Value::String(input)) if self.is_custom(&call.name) => input.clone(),
+            _ => Value::Object(call.arguments.clone()).to_string(),
+        }
+    }
+}
+
+/// Name of a function in a namespace, for the model.
+pub(crate) fn flat_name(namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        None | Some("") => name.to_owned(),
+        Some(namespace) if namespace.ends_with("__") => format!("{namespace}{name}"),
+        Some(namespace) => format!("{namespace}__{name}"),
+    }
+}
+
+/// Arguments of a call of a custom tool.
+pub(crate) fn custom_arguments(input: &Value) -> Value {
+    Value::Object(Map::from_iter([(INPUT.to_owned(), input.clone())]))
+}

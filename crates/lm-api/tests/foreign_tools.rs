@@ -1,0 +1,202 @@
+//! Tools of other kinds than functions: those of an API's servers, custom ones, and namespaces; ids of calls.
+
+use std::collections::HashSet;
+
+use lm_api::{
+    AnthropicRequest, ChatCompletions, ChatEngine, ChatRequest, Limits, OllamaRequest, ResponseStore,
+    ResponsesRequest, ResponsesWriter, Value,
+};
+use serde_json::json;
+
+use crate::support::scripted;
+
+const PATCH: &str =
+    "<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"+ one \\\"line\\\"\"}}\n</tool_call>";
+const LOOK: &str = "<tool_call>\n{\"name\": \"mcp__notes__look\", \"arguments\": {}}\n</tool_call>";
+
+fn function(name: &str) -> Value {
+    json!({"type": "function", "function": {"name": name, "parameters": {"type": "object"}}})
+}
+
+fn names(request: &ChatRequest) -> Vec<&str> {
+    request.preface.tools.iter().map(|tool| tool.name()).collect()
+}
+
+#[test]
+fn tools_of_other_servers_are_left_out() {
+    let limits = Limits::default();
+    let hosted = [
+        "web_search_preview",
+        "file_search",
+        "code_interpreter",
+        "image_generation",
+        "computer_use_preview",
+        "mcp",
+    ];
+    let tools = |own: Value| -> Value {
+        hosted
+            .iter()
+            .map(|kind| json!({"type": kind}))
+            .chain([own, json!({"type": "gadget", "name": "g"})])
+            .collect()
+    };
+    let all: Vec<&str> = hosted.into_iter().chain(["gadget"]).collect();
+    let messages = json!([{"role": "user", "content": "Hi"}]);
+    let chat = ChatRequest::from_json(json!({"messages": messages, "tools": tools(function("f"))}));
+    let flat = json!({"type": "function", "name": "f", "parameters": {"type": "object"}});
+    let store = ResponseStore::default();
+    let body = json!({"input": "Hi", "tools": tools(flat)});
+    let responses = ResponsesRequest::from_json_within(body, &store, &limits).map(|request| request.chat);
+    let body = json!({"messages": messages, "tools": tools(function("f"))});
+    for request in [chat, responses, OllamaRequest::chat(body, &limits)] {
+        let request = request.expect("a request");
+        assert_eq!(
+            (names(&request), request.dropped_tools()),
+            (vec!["f"], &all.iter().map(|kind| (*kind).to_owned()).collect::<Vec<_>>()[..])
+        );
+    }
+    let dated = ["web_search_20250305", "bash_20250124", "text_editor_20250728", "code_execution_20250825"];
+    let tools: Value = dated
+        .iter()
+        .map(|kind| json!({"type": kind, "name": "server_side"}))
+        .chain([json!({"type": "custom", "name": "f", "input_schema": {"type": "object"}})])
+        .collect();
+    let body =
+        |choice: Value| json!({"messages": messages, "max_tokens": 9, "tools": tools, "tool_choice": choice});
+    let request = AnthropicRequest::message(body(json!({"type": "auto"})), &limits).expect("a request");
+    assert_eq!((names(&request), request.dropped_tools().len()), (vec!["f"], 4));
+    let forced = body(json!({"type": "tool", "name": "server_side"}));
+    let error = AnthropicRequest::message(forced, &limits).expect_err("it cannot be called");
+    assert_eq!(error.param.as_deref(), Some("tool_choice"));
+}
+
+fn chat_request(stream: bool) -> ChatRequest {
+    let custom = json!({"name": "patch", "description": "Applies a patch.", "format": {"type": "text"}});
+    ChatRequest::from_json(json!({
+        "messages": [{"role": "user", "content": "Patch it."}],
+        "tools": [{"type": "custom", "custom": custom}],
+        "tool_choice": {"type": "custom", "custom": {"name": "patch"}},
+        "stream": stream,
+    }))
+    .expect("a request")
+}
+
+fn completions(reply: &'static str) -> ChatCompletions {
+    let (engine, config) = scripted(&[reply], "hermes");
+    ChatCompletions::new(engine, config)
+}
+
+#[test]
+fn custom_calls_of_chat_completions_have_an_input() {
+    let object = completions(PATCH).complete(chat_request(false)).expect("a completion");
+    let call = &object["choices"][0]["message"]["tool_calls"][0];
+    assert_eq!((&call["type"], &call["function"]), (&json!("custom"), &Value::Null));
+    assert_eq!(call["custom"], json!({"name": "patch", "input": "+ one \"line\""}));
+    let frames = completions(PATCH).stream(chat_request(true)).expect("it starts");
+    let deltas =
+        frames.map(|frame| frame.expect("a frame").data["choices"][0]["delta"]["tool_calls"][0].clone());
+    let deltas: Vec<Value> = deltas.filter(|delta| !delta.is_null()).collect();
+    assert_eq!((&deltas[0]["type"], &deltas[0]["custom"]["name"]), (&json!("custom"), &json!("patch")));
+    let input: String = deltas.iter().filter_map(|delta| delta["custom"]["input"].as_str()).collect();
+    assert_eq!(input, "+ one \"line\"");
+
+    let answered = json!([
+        {"role": "user", "content": "Patch it."}, {"role": "assistant", "content": null, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": "Done."},
+    ]);
+    let request = ChatRequest::from_json(json!({"messages": answered})).expect("a request");
+    assert_eq!(request.preface.messages[1].tool_calls[0].arguments["input"], "+ one \"line\"");
+}
+
+fn responses_request(tools: Value, input: Value) -> ResponsesRequest {
+    let body = json!({"input": input, "tools": tools, "tool_choice": "required"});
+    ResponsesRequest::from_json_within(body, &ResponseStore::default(), &Limits::default())
+        .expect("a request")
+}
+
+fn running(reply: &'static str, tools: Value) -> lm_api::Running<ResponsesWriter> {
+    let (engine, config) = scripted(&[reply], "hermes");
+    let request = responses_request(tools, json!("Do it."));
+    let (chat, store) = (request.chat.clone(), ResponseStore::default());
+    let writer = move |_: &ChatRequest, model: &str| ResponsesWriter::new(request, model, &store);
+    ChatEngine::new(engine, config).start(chat, writer).expect("it starts")
+}
+
+#[test]
+fn custom_calls_of_responses_have_an_input() {
+    let tools = json!([{"type": "custom", "name": "patch", "format": {"type": "text"}}]);
+    let response = running(PATCH, tools.clone()).wait().expect("a response");
+    let item = &response["output"][0];
+    assert_eq!((&item["type"], &item["name"]), (&json!("custom_tool_call"), &json!("patch")));
+    assert_eq!(item["input"], "+ one \"line\"");
+    let frames = running(PATCH, tools.clone()).frames().map(|frame| frame.expect("a frame"));
+    let frames: Vec<(Option<&str>, Value)> = frames.map(|frame| (frame.event, frame.data)).collect();
+    let of = |name: &str| {
+        frames.iter().filter(|(event, _)| *event == Some(name)).map(|(_, data)| data).collect::<Vec<_>>()
+    };
+    let deltas: String = of("response.custom_tool_call_input.delta")
+        .iter()
+        .filter_map(|data| data["delta"].as_str())
+        .collect();
+    assert_eq!(
+        (deltas.as_str(), &of("response.custom_tool_call_input.done")[0]["input"]),
+        ("+ one \"line\"", &json!("+ one \"line\""))
+    );
+    assert_eq!(of("response.output_item.done")[0]["item"]["input"], "+ one \"line\"");
+    assert!(of("response.function_call_arguments.delta").is_empty());
+
+    let input = json!([
+        {"role": "user", "content": "Patch it."}, item,
+        {"type": "custom_tool_call_output", "call_id": item["call_id"], "output": "Done."}, {"type": "web_search_call", "id": "ws_1"},
+    ]);
+    let request = responses_request(tools, input).chat;
+    assert_eq!(request.preface.messages[1].tool_calls[0].arguments["input"], "+ one \"line\"");
+    assert_eq!(request.last.content.text(), "Done.");
+}
+
+#[test]
+fn regular_expression_of_a_custom_tool_is_a_pattern() {
+    let format = json!({"type": "grammar", "syntax": "regex", "definition": "[+-] .+"});
+    let request =
+        responses_request(json!([{"type": "custom", "name": "patch", "format": format}]), json!("Hi"));
+    let input = &request.chat.preface.tools[0].parameters()["properties"]["input"];
+    assert_eq!(input["pattern"], "^(?:[+-] .+)$");
+}
+
+#[test]
+fn functions_of_a_namespace_keep_their_names() {
+    let look = json!({"type": "function", "name": "look", "parameters": {"type": "object"}});
+    let tools =
+        json!([{"type": "namespace", "name": "mcp__notes__", "description": "Notes.", "tools": [look]}]);
+    let response = running(LOOK, tools.clone()).wait().expect("a response");
+    let item = &response["output"][0];
+    assert_eq!(
+        (&item["type"], &item["name"], &item["namespace"]),
+        (&json!("function_call"), &json!("look"), &json!("mcp__notes__"))
+    );
+    let request = responses_request(
+        tools,
+        json!([{"role": "user", "content": "Do it."}, item, {"role": "user", "content": "Again."}]),
+    )
+    .chat;
+    assert_eq!(names(&request), ["mcp__notes__look"]);
+    assert_eq!(request.preface.messages[1].tool_calls[0].name, "mcp__notes__look");
+    let spaced = json!([{"type": "namespace", "name": "crm", "tools": [{"type": "custom", "name": "note"}]}]);
+    assert_eq!(names(&responses_request(spaced, json!("Hi")).chat), ["crm__note"]);
+}
+
+#[test]
+fn ids_of_calls_are_unique_over_replies() {
+    let id = |_: usize| {
+        let object = completions(PATCH).complete(chat_request(false)).expect("a completion");
+        object["choices"][0]["message"]["tool_calls"][0]["id"].as_str().expect("an id").to_owned()
+    };
+    let ids: HashSet<String> = (0..4).map(id).collect();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+    let kept = json!([
+        {"role": "assistant", "tool_calls": [{"id": "their-own", "function": {"name": "f", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "their-own", "content": "1"},
+    ]);
+    let request = ChatRequest::from_json(json!({"messages": kept})).expect("a request");
+    assert_eq!(request.preface.messages[0].tool_calls[0].id.as_deref(), Some("their-own"));
+}
