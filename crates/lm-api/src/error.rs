@@ -35,7 +35,7 @@ pub struct ApiError {
     /// Machine-readable code.
     pub code: Option<&'static str>,
     /// Number of tokens of a prompt that is too long, and of the context.
-    pub prompt: Option<PromptLength>,
+    pub prompt: Option<Box<PromptLength>>,
     /// Time after which the same request may succeed; for the header `Retry-After`.
     pub retry_after: Option<Duration>,
 }
@@ -104,7 +104,7 @@ impl ApiError {
         let PromptLength { tokens, context } = length;
         let message = format!("prompt is too long: {tokens} tokens > {context} maximum");
         Self {
-            prompt: Some(length),
+            prompt: Some(Box::new(length)),
             ..Self::invalid_param(param, message).with_code("context_length_exceeded")
         }
     }
@@ -125,7 +125,7 @@ impl ApiError {
 
     /// Adds the length of a prompt that is too long, by llama.cpp's names.
     pub(crate) fn add_length(&self, object: &mut Value) {
-        if let Some(PromptLength { tokens, context }) = self.prompt {
+        if let Some(PromptLength { tokens, context }) = self.prompt.as_deref() {
             object["n_prompt_tokens"] = tokens.into();
             object["n_ctx"] = context.into();
         }

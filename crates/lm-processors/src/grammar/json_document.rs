@@ -5,7 +5,7 @@ use lm_template::Value;
 use super::ReplyGrammar;
 use super::lark::Lark;
 use super::values::{Spelling, Values};
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::SchemaError;
 use crate::schema::{Reading, normalized};
 

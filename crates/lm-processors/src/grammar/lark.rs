@@ -139,8 +139,8 @@ impl Lark {
         format!("({before} {marker} | {spelled})")
     }
 
-    /// Builds `text`, which may be or contain an added token, after the terminal expression `space`: one lexeme
-    /// as far as text can spell it.
+    /// Builds `text`, which may be or contain an added token, after the terminal expression `space`: one
+    /// lexeme as far as text can spell it.
     pub(super) fn spaced(&mut self, space: &str, text: &str) -> String {
         if let Some(token) = self.tokens.first_in(text) {
             let (head, rest) = text.split_at(token.start);

@@ -12,7 +12,8 @@ use crate::dialect::{
     UnmatchedEnd,
 };
 use crate::error::{Error, Result};
-use crate::grammar_request::{GrammarRequest, Layout, ResponseFormat, Thinking, ToolChoice};
+use crate::grammar_request::{GrammarRequest, ResponseFormat, Thinking, ToolChoice};
+use crate::layout::Layout;
 use crate::parsers::after_channel;
 use crate::reply_form::FormattedAnswer;
 use crate::schema::UnenforcedKeyword;

@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     use crate::grammar::json_grammar;
-    use crate::grammar_request::Layout;
+    use crate::layout::Layout;
 
     fn is_refused(schema: &Value) -> bool {
         json_grammar(schema, Layout::Exact)

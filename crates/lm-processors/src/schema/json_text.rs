@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Repetition};
 
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 
 /// Most ranges of a class whose characters may be written by their number.
 const MAX_NUMBERED_RANGES: usize = 32;

@@ -5,7 +5,7 @@ use regex_syntax::hir::{Class, Hir, HirKind, Look};
 use super::ecma::{PatternError, for_grammar, for_validation};
 use super::json_text;
 use super::look_around::split_looks;
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 
 /// The longest pattern that is compiled.
 const MAX_PATTERN_BYTES: usize = 4096;

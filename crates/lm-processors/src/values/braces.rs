@@ -22,8 +22,8 @@ const MAX_LAYOUT_BYTES: usize = 256;
 /// Parser of arguments in braces, including the outer ones.
 ///
 /// A value without marks is a constant, a number, or text that the tool's schema types; it ends at a comma or
-/// closing bracket. Keys may also be between marks, and both may be JSON strings. [`lost_marks`] describes the
-/// marks that may be missing.
+/// closing bracket. Keys may also be between marks, and both may be JSON strings. [`lost_marks`] describes
+/// the marks that may be missing.
 #[derive(Debug)]
 pub(crate) struct BraceArguments {
     mark: &'static str,

@@ -85,7 +85,7 @@ fn text_holds_its_closing_marker() {
     }
 }
 
-/// Where a marker of the syntax follows, the grammar does not write the text.
+/// A text with a closing marker that another marker follows is not written.
 #[test]
 fn text_with_the_markers_of_its_end_is_not_written() {
     let compiler = Compiler::new();

@@ -7,7 +7,7 @@ use super::super::lark::{literal, one_of};
 use super::super::values::{
     FurtherNames, Keys, Member, NameForm, NamePattern, Values, loose, named_properties, with_patterns,
 };
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::escaped_pointer;
 
 impl Values<'_> {

@@ -5,7 +5,7 @@ use lm_template::Value;
 use super::super::lark::{Lark, literal, one_of, sequence};
 use super::super::values::Spelling;
 use crate::dialect::{JsonKey, JsonObject};
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 
 /// Builds `{"name": "f", "arguments": ARGUMENTS}`, with the family's key order and names, or all accepted
 /// ones.

@@ -18,7 +18,8 @@ use super::values::{Spelling, Values};
 use crate::dialect::{
     BraceCall, CallBody, CallSyntax, Count, JsonCall, NamedCall, NamedId, PythonCall, PythonList, Tags,
 };
-use crate::grammar_request::{Calls, Layout};
+use crate::grammar_request::Calls;
+use crate::layout::Layout;
 use crate::schema::SchemaError;
 use crate::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use json::json_object;

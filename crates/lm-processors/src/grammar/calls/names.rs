@@ -15,7 +15,7 @@ use crate::dialect::{
     PythonList, Tags, ValueText,
 };
 use crate::event::ProcessorEvent;
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::parser::{OutputParser, ParserOptions, ReadCalls, Recovery};
 use crate::parsers::name_ends;
 use crate::schema::{Reading, escaped_pointer, normalized};

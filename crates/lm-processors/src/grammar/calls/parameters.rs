@@ -13,7 +13,7 @@ use super::space;
 use super::texts::Texts;
 use super::verbatim::{closed_text, constant, enclosed, text};
 use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, TypeAttribute, ValueText};
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::{escaped_pointer, type_of};
 
 /// Syntax of the parameters, and of the calls around them.
@@ -49,7 +49,8 @@ impl Markup<'_> {
         if !self.holds_markers(lark) {
             return sequence([&*space(lark, before, layout), &lark.marker(marker)]);
         }
-        // After a closing marker, other blanks would begin a further part of a text. A bare name ends at them.
+        // After a closing marker, other blanks would begin a further part of a text. A bare name ends at
+        // them.
         let layout = if self.call.name.close.is_empty() { layout } else { Layout::Any };
         let space = space(lark, before, layout);
         lark.spaced(&space, marker)

@@ -8,7 +8,7 @@ use super::super::values::{Escapes, Values};
 use super::parameters::{Beside, Body, ValueTags};
 use super::space;
 use crate::dialect::ValueText;
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::parsers::{CDATA_CLOSE, CDATA_OPEN};
 
 /// A listed value: a text verbatim, another value as JSON; `None` if it contains the end of the value.

@@ -19,7 +19,7 @@ use lm_template::Value;
 use serde_json::{Map, json};
 
 use super::lark::{Lark, literal, one_of};
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::{Normalized, SchemaError, SchemaFault, UnenforcedKeyword, definition_name};
 pub(super) use call_exclusion::CallStart;
 use emptiness::Emptiness;

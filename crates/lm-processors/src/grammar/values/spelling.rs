@@ -3,7 +3,7 @@
 use lm_template::Value;
 
 use super::super::lark::{literal, text_regex};
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::escaped_regex;
 use crate::values::{BraceKey, brace_key};
 

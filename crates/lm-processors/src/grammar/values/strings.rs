@@ -9,7 +9,7 @@ use lm_template::Value;
 use super::super::lark::text_without;
 use super::emptiness::Emptiness;
 use super::spelling::Strings;
-use crate::grammar_request::Layout;
+use crate::layout::Layout;
 use crate::schema::{escaped_regex, full_match, full_match_in_json, json_character, needs_escape};
 
 /// Maximum length bound that is counted.
@@ -138,9 +138,9 @@ impl TextRules {
         !self.regexes.is_empty() && searches.is_empty(terms)
     }
 
-    /// Reads the constraints of `schema`; also returns the keywords that are omitted. In Python, a string matches
-    /// its pattern without escapes: a pattern none of whose texts can be written so is omitted. A format is
-    /// omitted if none of the texts that a grammar writes for it match the pattern.
+    /// Reads the constraints of `schema`; also returns the keywords that are omitted. In Python, a string
+    /// matches its pattern without escapes: a pattern none of whose texts can be written so is omitted. A
+    /// format is omitted if none of the texts that a grammar writes for it match the pattern.
     ///
     /// # Errors
     /// [`NoText`].

@@ -1,8 +1,8 @@
 //! Marks and commas that are missing in arguments in braces.
 //!
-//! Two defects have one reading: an argument that can only be a string lacks its first mark (`a:x, y<mark>,b:1`),
-//! and the comma after a marked argument is missing before a declared key (`a:<mark>x<mark>b:1`). A string
-//! without its last mark could end anywhere: such a call is malformed.
+//! Two defects have one reading: an argument that can only be a string lacks its first mark (`a:x,
+//! y<mark>,b:1`), and the comma after a marked argument is missing before a declared key
+//! (`a:<mark>x<mark>b:1`). A string without its last mark could end anywhere: such a call is malformed.
 
 use std::ops::Range;
 
@@ -22,8 +22,8 @@ pub(super) enum LostStart {
 }
 
 impl BraceArguments {
-    /// Searches `value`, the text from the start of an argument without a first mark. The next mark ends it if
-    /// a comma or a bracket follows, and it is not the first mark of another string.
+    /// Searches `value`, the text from the start of an argument without a first mark. The next mark ends it
+    /// if a comma or a bracket follows, and it is not the first mark of another string.
     pub(super) fn lost_start(&self, value: &str, schema: Option<Schema<'_>>) -> LostStart {
         let types = self.out.types(schema, &self.argument);
         if self.close.is_empty() || !self.is_argument() || types != Some(Types::STRING) {
