@@ -126,8 +126,8 @@ impl ApiError {
     /// Adds the length of a prompt that is too long, by llama.cpp's names.
     pub(crate) fn add_length(&self, object: &mut Value) {
         if let Some(PromptLength { tokens, context }) = self.prompt.as_deref() {
-            object["n_prompt_tokens"] = tokens.into();
-            object["n_ctx"] = context.into();
+            object["n_prompt_tokens"] = (*tokens).into();
+            object["n_ctx"] = (*context).into();
         }
     }
 }
