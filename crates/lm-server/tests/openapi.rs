@@ -51,7 +51,7 @@ fn streams_have_the_documented_type() {
             operation.path
         );
     }
-    assert_eq!(streams, 6);
+    assert_eq!(streams, 7);
 }
 
 /// Fields that a response repeats as they are.

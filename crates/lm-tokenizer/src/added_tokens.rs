@@ -26,7 +26,8 @@ struct AddedToken {
     is_text: bool,
 }
 
-/// Elements of HTML whose tags are tokens of Gemma's vocabulary, except `s`: `<s>` begins a text elsewhere.
+/// Elements of HTML whose tags are tokens of Gemma's vocabulary, except two that control other models: `<s>`
+/// begins a text, `<img>` stands for an image.
 const HTML: &[&str] = &[
     "a",
     "b",
@@ -47,7 +48,6 @@ const HTML: &[&str] = &[
     "html",
     "i",
     "iframe",
-    "img",
     "li",
     "span",
     "strong",

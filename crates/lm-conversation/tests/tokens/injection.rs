@@ -41,7 +41,8 @@ const EXCEPTIONS: [(&str, Place, &str); 2] = [
     ("meetkai-functionary-medium-v3.1", Place::ToolDeclaration, "writes `<` as `&lt;`, so no marker is left"),
 ];
 
-/// Markers of the template: `<…>` and `[…]` without blanks in its source, and its special tokens.
+/// Markers of the template: `<…>` and `[…]` without blanks in its source, and its special tokens. The tag
+/// `<code>` of SmolLM3's examples is a token in content too where a vocabulary has it.
 fn markers(template: &Published) -> BTreeSet<String> {
     let source = &template.source;
     let mut found: BTreeSet<String> =
@@ -51,6 +52,7 @@ fn markers(template: &Published) -> BTreeSet<String> {
         let Some(length) = source[start..].find(close) else { continue };
         let inner = &source[start + 1..start + length];
         let is_marker = match close {
+            _ if inner.trim_start_matches('/') == "code" => false,
             '>' => inner == "|\"|" || !inner.contains(|c: char| c.is_whitespace() || "\"'{}<=\\".contains(c)),
             _ => inner.len() > 2 && inner.chars().all(|c| c.is_ascii_uppercase() || "_/".contains(c)),
         };
