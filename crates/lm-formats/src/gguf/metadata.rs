@@ -112,14 +112,31 @@ impl GgufMetadata {
         })
     }
 
-    /// Special token id under `tokenizer.ggml.NAME_token_id`, which may exceed the vocabulary. `None` also
-    /// for -1, by which programs write that there is none.
+    /// Special token id under `tokenizer.ggml.NAME_token_id`. `None` also for an id outside of the vocabulary,
+    /// such as -1, by which programs write that there is none; see [`Self::unset_token_id`].
     ///
     /// # Errors
-    /// When the value is no integer of at least 0.
+    /// When the value is not an integer.
     pub fn token_id(&self, name: &str) -> Result<Option<usize>> {
-        let id = self.size(&format!("tokenizer.ggml.{name}_token_id"))?;
-        Ok(id.filter(|&id| id != u32::MAX as usize))
+        let Some(id) = self.written_token_id(name)? else { return Ok(None) };
+        let tokens = self.strings("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.left);
+        Ok(usize::try_from(id).ok().filter(|id| *id < tokens))
+    }
+
+    /// Value of a special token id that is outside of the vocabulary, and so means none.
+    ///
+    /// # Errors
+    /// When the value is not an integer.
+    pub fn unset_token_id(&self, name: &str) -> Result<Option<i128>> {
+        let is_unset = self.token_id(name)?.is_none();
+        Ok(self.written_token_id(name)?.filter(|_| is_unset))
+    }
+
+    fn written_token_id(&self, name: &str) -> Result<Option<i128>> {
+        self.single(&format!("tokenizer.ggml.{name}_token_id"), "an integer", |value| match value {
+            GgufValue::Int(number) => Some(number),
+            _ => None,
+        })
     }
 
     /// Returns a float, or an integer as one. It may be infinite or NaN.

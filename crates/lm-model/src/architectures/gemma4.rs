@@ -115,7 +115,7 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
     read_gguf_heads(model, config, &slides)?;
     read_gguf_feed_forward(model, config)?;
     per_layer_vocabulary(model, config);
-    let padding = model.metadata.size("tokenizer.ggml.padding_token_id")?;
+    let padding = model.metadata.token_id("padding")?;
     config.extend(padding.map(|id| ("pad_token_id".to_owned(), id.into())));
     let experts = model.size("expert_count")?.is_some_and(|experts| experts > 0);
     config.insert("enable_moe_block".to_owned(), experts.into());

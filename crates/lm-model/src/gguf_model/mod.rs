@@ -95,7 +95,7 @@ impl GgufModel {
 
     /// Name of the model in its metadata.
     pub(crate) fn stored_name(&self) -> Result<Option<&str>> {
-        Ok(self.metadata().str("general.name")?)
+        Ok(self.metadata().str("general.name")?.filter(|name| !name.trim().is_empty()))
     }
 
     /// Id of the file's format.

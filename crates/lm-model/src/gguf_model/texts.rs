@@ -17,10 +17,15 @@ pub(super) const SAMPLING_KEYS: &[(&str, &str)] = &[
     ("general.sampling.top_p", "top_p"),
 ];
 
+const TOP_K_KEY: &str = "general.sampling.top_k";
+
 /// Returns the text of a file that the metadata provides; `None` for other files.
 pub(super) fn file(metadata: &GgufMetadata, name: &str) -> Result<Option<String>> {
     match name {
-        file_names::CHAT_TEMPLATE => Ok(metadata.str(TEMPLATE_KEY)?.map(str::to_owned)),
+        // An empty text is no template.
+        file_names::CHAT_TEMPLATE => {
+            Ok(metadata.str(TEMPLATE_KEY)?.filter(|text| !text.trim().is_empty()).map(str::to_owned))
+        }
         file_names::GENERATION_CONFIG => Ok(Some(generation_config(metadata)?.to_string())),
         file_names::TOKENIZER_CONFIG => Ok(Some(tokenizer_config(metadata)?.to_string())),
         _ => {
@@ -54,11 +59,11 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
         config.insert("eos_token_id".to_owned(), json!(end_ids));
     }
     for (from, to) in SAMPLING_KEYS {
-        if let Some(number) = metadata.float(from)?.and_then(decimal) {
+        if let Some(number) = recommended(from, metadata.float(from)).and_then(decimal) {
             config.insert((*to).to_owned(), number.into());
         }
     }
-    if let Some(top_k) = metadata.size("general.sampling.top_k")? {
+    if let Some(top_k) = recommended(TOP_K_KEY, metadata.size(TOP_K_KEY)) {
         config.insert("top_k".to_owned(), top_k.into());
     }
     // Files have no key for it: a file with sampling parameters is one to sample from, one without recommends
@@ -69,15 +74,21 @@ fn generation_config(metadata: &GgufMetadata) -> Result<Value> {
     Ok(config.into())
 }
 
+/// A recommended sampling parameter; one of another type is passed over with a warning.
+fn recommended<T>(key: &str, value: Result<Option<T>>) -> Option<T> {
+    value.unwrap_or_else(|error| {
+        tracing::warn!(key, %error, "the recommended sampling parameter is passed over");
+        None
+    })
+}
+
 /// Texts of the special tokens that chat templates use.
 fn tokenizer_config(metadata: &GgufMetadata) -> Result<Value> {
     let mut config = Map::new();
     for kind in ["bos", "eos", "padding", "unknown"] {
-        let key = format!("tokenizer.ggml.{kind}_token_id");
         let Some(id) = metadata.token_id(kind)? else { continue };
-        let token =
-            metadata.strings("tokenizer.ggml.tokens")?.and_then(|mut tokens| tokens.nth(id)).transpose()?;
-        let token = token.ok_or_else(|| metadata.invalid(&key, id, "an id of the vocabulary"))?;
+        let tokens = metadata.strings("tokenizer.ggml.tokens")?;
+        let Some(token) = tokens.and_then(|mut tokens| tokens.nth(id)).transpose()? else { continue };
         let kind = match kind {
             "padding" => "pad",
             "unknown" => "unk",

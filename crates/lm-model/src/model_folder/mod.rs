@@ -176,7 +176,11 @@ impl ModelFolder {
     /// When the card exists and cannot be read.
     pub fn licence(&self) -> Result<Option<String>> {
         if let Some(model) = &self.gguf {
-            return Ok(model.metadata().str("general.license")?.map(plain));
+            return Ok(model
+                .metadata()
+                .str("general.license")?
+                .filter(|text| !text.trim().is_empty())
+                .map(plain));
         }
         let Some(card) = self.files.read("README.md")? else { return Ok(None) };
         Ok(licence_of_card(&card))

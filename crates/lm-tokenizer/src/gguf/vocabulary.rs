@@ -10,6 +10,9 @@ use crate::token_table::MAX_IDS;
 pub(super) const TOKENS: &str = "tokenizer.ggml.tokens";
 pub(super) const TYPES: &str = "tokenizer.ggml.token_type";
 pub(super) const SCORES: &str = "tokenizer.ggml.scores";
+/// Names of the special tokens in keys.
+const SPECIAL_TOKENS: &[&str] =
+    &["bos", "cls", "eom", "eos", "eot", "mask", "padding", "seperator", "separator", "unknown"];
 /// Maximum bytes of all tokens' text; the largest real vocabularies have about 3 MB.
 const MAX_TEXT_BYTES: usize = 256 << 20;
 
@@ -172,17 +175,29 @@ impl Vocabulary {
             self.end_ids.extend(self.named_id(metadata, name)?);
         }
         self.unknown_id = self.named_id(metadata, "unknown")?;
-        Ok(())
+        Self::warn_of_unset_ids(metadata)
     }
 
     /// Returns the id under `tokenizer.ggml.NAME_token_id`.
     pub(super) fn named_id(&self, metadata: &GgufMetadata, name: &str) -> Result<Option<TokenId>> {
-        let key = format!("tokenizer.ggml.{name}_token_id");
-        let Some(id) = metadata.token_id(name)? else { return Ok(None) };
-        match TokenId::try_from(id).ok().filter(|_| id < self.len()) {
-            Some(id) => Ok(Some(id)),
-            None => Err(metadata.invalid(&key, id, format!("an id below {}", self.len()))),
+        Ok(metadata.token_id(name)?.and_then(|id| TokenId::try_from(id).ok()))
+    }
+
+    /// Warns of special tokens whose ids are outside of the vocabulary.
+    fn warn_of_unset_ids(metadata: &GgufMetadata) -> Result<()> {
+        for name in SPECIAL_TOKENS {
+            let Some(id) = metadata.unset_token_id(name)? else { continue };
+            match *name {
+                "eos" => tracing::warn!(
+                    %id,
+                    "`tokenizer.ggml.eos_token_id` is not in the vocabulary: the file names no token that ends a text"
+                ),
+                name => {
+                    tracing::warn!(name, %id, "the id of a special token is not in the vocabulary: the file has none")
+                }
+            }
         }
+        Ok(())
     }
 
     /// Replaces the text and type of token `id`.

@@ -146,20 +146,25 @@ fn mismatched_token_arrays_are_rejected() {
     assert!(scores(vec![f32::NEG_INFINITY, f32::INFINITY]).tokenizer().is_ok());
 }
 
+/// Programs write -1, or an id of a larger vocabulary, where there is no such token.
 #[test]
-fn unknown_ids_are_rejected() {
-    for name in ["eos", "eot", "eom", "unknown"] {
+fn special_token_outside_of_the_vocabulary_is_none() {
+    for name in ["bos", "eos", "eot", "eom", "mask", "padding", "separator", "unknown"] {
         let key = format!("tokenizer.ggml.{name}_token_id");
-        for id in [256, u32::MAX - 1] {
-            check(
-                &byte_level(&[], &[]).with(&key, Value::U32(id)),
-                is_invalid,
-                &[&key, &id.to_string(), "below 256"],
-            );
+        for id in [256, u32::MAX - 1, u32::MAX] {
+            let tokenizer = byte_level(&[], &[]).with(&key, Value::U32(id)).tokenizer();
+            let tokenizer = tokenizer.unwrap_or_else(|error| panic!("{key} = {id}: {error}"));
+            assert_eq!(tokenizer.end_ids(), [], "{key} = {id}");
+            assert_eq!(tokenizer.encode_prompt("a").expect("any text has ids").len(), 1, "{key} = {id}");
         }
-        // -1: there is none.
-        byte_level(&[], &[]).with(&key, Value::U32(u32::MAX)).tokenizer().expect("a tokenizer");
+        let text = byte_level(&[], &[]).with(&key, "none");
+        if ["eos", "eot", "eom", "unknown"].contains(&name) {
+            assert!(text.tokenizer().is_err(), "{key} is a text");
+        }
     }
+    let known = byte_level(&[], &[("</s>", 3)]).with("tokenizer.ggml.eos_token_id", Value::U32(256));
+    let unset = known.with("tokenizer.ggml.eot_token_id", Value::U32(u32::MAX));
+    assert_eq!(unset.tokenizer().expect("a tokenizer").end_ids(), [256]);
 }
 
 /// As in llama.cpp: the file's keys, or by the kind of the vocabulary.
