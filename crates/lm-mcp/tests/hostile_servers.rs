@@ -113,6 +113,46 @@ fn names(mcp: &Mcp) -> Vec<String> {
     mcp.tools().names().map(str::to_owned).collect()
 }
 
+/// An odd declaration costs its tool, which a problem names.
+#[test]
+fn odd_declaration_costs_no_other_tool() {
+    let object = json!({"type": "object"});
+    let number = |bounds: Value| json!({"type": "object", "properties": {"n": bounds}, "required": ["n"]});
+    for (odd, reason) in [
+        (json!({"name": "odd"}), "`inputSchema` is missing"),
+        (json!({"name": "odd", "inputSchema": null}), "`inputSchema` is missing"),
+        (json!({"name": "odd", "inputSchema": [1]}), "`inputSchema` is a list"),
+        (json!({"name": "odd", "inputSchema": object, "annotations": {"destructiveHint": 1}}), "invalid"),
+        (json!({"name": "odd", "inputSchema": object, "description": {"en": "x"}}), "invalid"),
+        (json!({"name": "odd", "inputSchema": object, "outputSchema": "none"}), "invalid"),
+        (json!({"name": "odd", "inputSchema": number(json!({"enum": []}))}), ""),
+        (
+            json!({"name": "odd", "inputSchema": number(json!({"type": "integer", "minimum": 9, "maximum": 2}))}),
+            "",
+        ),
+        (json!({"name": "odd", "inputSchema": number(json!({"type": "text"}))}), "not a valid JSON schema"),
+        (json!({"name": 7, "inputSchema": object}), "invalid"),
+        (json!("odd"), "`inputSchema` is missing"),
+    ] {
+        let runtime = runtime();
+        let declared = odd.clone();
+        let (builder, server) = client(&runtime, move |raw, request| {
+            let tools = json!({"tools": [tool("t"), declared, tool("u")]});
+            request["method"] == "tools/list" && raw.answer(request, &tools)
+        });
+        let mcp = builder.connect().unwrap_or_else(|error| panic!("{odd}: {error}"));
+        assert_eq!(names(&mcp), ["s_t", "s_u"], "{odd}");
+        let problems = mcp.problems();
+        assert_eq!(problems.len(), 1, "{odd}: {problems:?}");
+        if odd["name"] == "odd" {
+            assert_eq!(problems[0].tool.as_deref(), Some("odd"), "{odd}");
+        }
+        assert!(problems[0].message.contains(reason), "{odd}: {problems:?}");
+        assert_eq!(call(&mcp), "ok", "{odd}");
+        end(mcp, server);
+    }
+}
+
 /// Ends the connection, and with it the server.
 fn end(mcp: Mcp, server: JoinHandle<()>) {
     drop(mcp);

@@ -56,3 +56,4 @@ pub use steps::{AgentStep, CallOutcome, StopReason};
 pub use tool::{Tool, ToolFuture, ToolOutput};
 pub use tool_error::{Retry, ToolError, ToolErrorKind};
 pub use toolset::{CheckedCall, IntoTools, Toolset};
+pub use validation::check_grammar;

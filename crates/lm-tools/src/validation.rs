@@ -4,15 +4,45 @@ use crate::error::{Error, Result};
 use crate::tool_error::{ToolError, ToolErrorKind};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use lm_processors::SchemaValidator;
+use lm_processors::{GrammarRequest, SchemaError, SchemaValidator, ToolChoice};
 use lm_template::ToolSpec;
 use serde_json::{Map, Value};
+
+/// Dialect whose grammar is written for a check.
+const DIALECT: &str = "hermes";
 
 /// Maximum number of validation errors reported.
 const MAX_ERRORS: usize = 5;
 
 /// Maximum characters of one error message, since it may quote a long value.
 const MAX_ERROR_CHARS: usize = 200;
+
+/// Checks that a grammar can write calls of a tool: that some arguments match its parameters, and that these are
+/// within the limits of grammars.
+///
+/// # Errors
+/// [`Error::InvalidSchema`], with the place of the fault.
+pub fn check_grammar(spec: &ToolSpec) -> Result<()> {
+    let request = GrammarRequest {
+        tools: std::slice::from_ref(spec),
+        choice: ToolChoice::Required,
+        ..GrammarRequest::default()
+    };
+    // The rules of arguments are the same in every dialect whose calls are JSON.
+    let dialect = lm_processors::by_name(DIALECT).expect("a dialect of this name");
+    match dialect.grammar(&request) {
+        Err(lm_processors::Error::Schema(error)) => Err(invalid_schema(spec, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn invalid_schema(spec: &ToolSpec, error: &SchemaError) -> Error {
+    Error::InvalidSchema {
+        tool: spec.name().to_owned(),
+        path: error.path.trim_start_matches('#').to_owned(),
+        message: shorten(&error.fault.to_string()),
+    }
+}
 
 /// Compiled schema of a tool's arguments.
 #[derive(Debug)]
@@ -30,11 +60,7 @@ impl ArgumentSchema {
         };
         match lm_processors::validator(&parameters, false) {
             Ok(validator) => Ok(Self { validator, parameters }),
-            Err(error) => Err(Error::InvalidSchema {
-                tool: spec.name().to_owned(),
-                path: error.path.trim_start_matches('#').to_owned(),
-                message: shorten(&error.fault.to_string()),
-            }),
+            Err(error) => Err(invalid_schema(spec, &error)),
         }
     }
 

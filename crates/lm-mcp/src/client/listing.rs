@@ -6,7 +6,10 @@ use super::{McpLimits, Problem};
 use crate::names;
 use crate::{Error, Result};
 use lm_tools::{ToolAnnotations, ToolSpec, Value};
-use rmcp::model::{PaginatedRequestParams, Tool};
+use rmcp::ServiceError;
+use rmcp::model::{
+    ClientRequest, CustomResult, ListToolsRequest, PaginatedRequestParams, ServerResult, Tool,
+};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
@@ -44,7 +47,13 @@ async fn list_pages(source: Source) -> Result<Listing> {
     let (mut cursor, mut pages, mut listed) = (None, 0, 0);
     loop {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = match connection.peer.list_tools(Some(params)).await {
+        let request = ClientRequest::ListToolsRequest(ListToolsRequest {
+            method: Default::default(),
+            params: Some(params),
+            extensions: Default::default(),
+        });
+        let response = connection.peer.send_request(request).await;
+        let page = match response.and_then(Page::read) {
             Ok(page) => page,
             Err(error) => {
                 let (server, message) = (connection.server.to_string(), connection.failure(error).await);
@@ -54,13 +63,13 @@ async fn list_pages(source: Source) -> Result<Listing> {
         pages += 1;
         for tool in page.tools {
             listed += 1;
-            match source.remote(tool) {
+            match tool.map_err(|problem| source.problem(problem)).and_then(|tool| source.remote(tool)) {
                 _ if listed > limits.max_tools => {}
                 Ok(tool) => listing.tools.push(tool),
                 Err(problem) => listing.problems.push(problem),
             }
         }
-        cursor = page.next_cursor;
+        cursor = page.cursor;
         // Each page must have a tool: otherwise the list may be endless.
         if listed > limits.max_tools || cursor.is_some() && pages > limits.max_tools {
             let message = format!("it has more than {} tools: the others are left out", limits.max_tools);
@@ -73,7 +82,72 @@ async fn list_pages(source: Source) -> Result<Listing> {
     }
 }
 
+/// A page of a list, whose tools are read one by one: an odd one costs no other.
+struct Page {
+    tools: Vec<Result<Tool, OddTool>>,
+    cursor: Option<String>,
+}
+
+/// A declaration that is none.
+struct OddTool {
+    name: Option<String>,
+    message: String,
+}
+
+impl Page {
+    /// Reads a response. One with an odd tool has no type of its own.
+    fn read(response: ServerResult) -> Result<Self, ServiceError> {
+        let page = match response {
+            ServerResult::ListToolsResult(page) => {
+                return Ok(Self {
+                    tools: page.tools.into_iter().map(Ok).collect(),
+                    cursor: page.next_cursor,
+                });
+            }
+            ServerResult::CustomResult(CustomResult(page)) => page,
+            _ => return Err(ServiceError::UnexpectedResponse),
+        };
+        let tools = page["tools"].as_array().ok_or(ServiceError::UnexpectedResponse)?;
+        let cursor = page["nextCursor"].as_str().map(str::to_owned);
+        Ok(Self { tools: tools.iter().map(declaration).collect(), cursor })
+    }
+}
+
+/// Reads a declaration.
+fn declaration(tool: &Value) -> Result<Tool, OddTool> {
+    let schema = match &tool["inputSchema"] {
+        Value::Object(_) => None,
+        Value::Null => Some("its `inputSchema` is missing".to_owned()),
+        other => Some(format!("its `inputSchema` is {}, not an object", kind(other))),
+    };
+    let read = schema.map_or_else(
+        || {
+            serde_json::from_value(tool.clone())
+                .map_err(|error| format!("its declaration is invalid: {error}"))
+        },
+        Err,
+    );
+    read.map_err(|message| OddTool { name: tool["name"].as_str().map(str::to_owned), message })
+}
+
+/// Type of a JSON value.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
 impl Source {
+    fn problem(&self, OddTool { name, message }: OddTool) -> Problem {
+        let tool = Some(name.as_deref().map_or_else(|| "without a name".to_owned(), shown));
+        Problem { server: self.connection.server.to_string(), tool, message }
+    }
+
     /// Converts a declaration.
     fn remote(&self, tool: Tool) -> Result<McpTool, Problem> {
         let (name, limits) = (tool.name.to_string(), self.limits);

@@ -211,7 +211,9 @@ fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -
                 other.shown_name(),
                 tool.name()
             )),
-            None => assembled.toolset.clone().with(tool.clone()).map_err(|error| error.to_string()),
+            None => usable(tool).and_then(|()| {
+                assembled.toolset.clone().with(tool.clone()).map_err(|error| error.to_string())
+            }),
         };
         match added {
             Ok(toolset) => {
@@ -227,6 +229,11 @@ fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -
         }
     }
     Ok(assembled)
+}
+
+/// Fails for a tool whose calls have no grammar: it would end every turn that declares it.
+fn usable(tool: &McpTool) -> Result<(), String> {
+    lm_tools::check_grammar(&tool.spec).map_err(|error| error.to_string())
 }
 
 /// Error for tools of two servers with one name.
