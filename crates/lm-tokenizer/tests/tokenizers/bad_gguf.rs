@@ -154,7 +154,7 @@ fn special_token_outside_of_the_vocabulary_is_none() {
         for id in [256, u32::MAX - 1, u32::MAX] {
             let tokenizer = byte_level(&[], &[]).with(&key, Value::U32(id)).tokenizer();
             let tokenizer = tokenizer.unwrap_or_else(|error| panic!("{key} = {id}: {error}"));
-            assert_eq!(tokenizer.end_ids(), [], "{key} = {id}");
+            assert!(tokenizer.end_ids().is_empty(), "{key} = {id}");
             assert_eq!(tokenizer.encode_prompt("a").expect("any text has ids").len(), 1, "{key} = {id}");
         }
         let text = byte_level(&[], &[]).with(&key, "none");
