@@ -17,8 +17,8 @@ const MAX_ERRORS: usize = 5;
 /// Maximum characters of one error message, since it may quote a long value.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// Checks that a grammar can write calls of a tool: that some arguments match its parameters, and that these are
-/// within the limits of grammars.
+/// Checks that a grammar can write calls of a tool: that some arguments match its parameters, and that these
+/// are within the limits of grammars.
 ///
 /// # Errors
 /// [`Error::InvalidSchema`], with the place of the fault.

@@ -211,9 +211,7 @@ fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -
                 other.shown_name(),
                 tool.name()
             )),
-            None => usable(tool).and_then(|()| {
-                assembled.toolset.clone().with(tool.clone()).map_err(|error| error.to_string())
-            }),
+            None => with_usable(&assembled.toolset, tool).map_err(|error| error.to_string()),
         };
         match added {
             Ok(toolset) => {
@@ -231,9 +229,11 @@ fn assemble<'a>(listings: impl Iterator<Item = &'a Listing>, toolset: Toolset) -
     Ok(assembled)
 }
 
-/// Fails for a tool whose calls have no grammar: it would end every turn that declares it.
-fn usable(tool: &McpTool) -> Result<(), String> {
-    lm_tools::check_grammar(&tool.spec).map_err(|error| error.to_string())
+/// Adds a tool, unless its calls have no grammar: it would end every turn that declares it.
+fn with_usable(toolset: &Toolset, tool: &McpTool) -> lm_tools::Result<Toolset> {
+    let toolset = toolset.clone().with(tool.clone())?;
+    lm_tools::check_grammar(&tool.spec)?;
+    Ok(toolset)
 }
 
 /// Error for tools of two servers with one name.
