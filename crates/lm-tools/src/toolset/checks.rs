@@ -43,6 +43,10 @@ impl Toolset {
     fn checked_entry(&self, call: &ToolCall) -> Result<(Arc<Entry>, CheckedCall), ToolError> {
         let unknown = || ToolError::new(ToolErrorKind::UnknownTool, "Tool not found");
         let entry = self.entry(&call.name).ok_or_else(unknown)?;
+        if call.arguments_text().is_some() {
+            let text = "the arguments are not a JSON object";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, text));
+        }
         if !is_shallow(&call.arguments) {
             let text = "the arguments are nested deeper than 128 levels";
             return Err(ToolError::new(ToolErrorKind::InvalidArguments, text));
@@ -92,6 +96,14 @@ mod tests {
         let error = check(127).expect_err("129 levels with the object and the number");
         assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
         assert_eq!(error.to_string(), "the arguments are nested deeper than 128 levels");
+    }
+
+    #[test]
+    fn call_with_cut_arguments_is_rejected() {
+        let error = tools().check(&ToolCall::with_arguments_text("f", "{\"x\": 1")).expect_err("a cut call");
+        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
+        assert_eq!(error.to_string(), "the arguments are not a JSON object");
+        assert!(tools().check(&ToolCall::with_arguments_text("f", "{\"x\": 1}")).is_ok());
     }
 
     #[test]
