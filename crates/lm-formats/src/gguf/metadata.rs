@@ -112,8 +112,8 @@ impl GgufMetadata {
         })
     }
 
-    /// Special token id under `tokenizer.ggml.NAME_token_id`. `None` also for an id outside of the vocabulary,
-    /// such as -1, by which programs write that there is none; see [`Self::unset_token_id`].
+    /// Special token id under `tokenizer.ggml.NAME_token_id`. `None` also for an id outside of the
+    /// vocabulary, such as -1, by which programs write that there is none; see [`Self::unset_token_id`].
     ///
     /// # Errors
     /// When the value is not an integer.
