@@ -96,7 +96,7 @@ fn calls_and_results_are_brought_together() {
         "m.role == 'tool' and (loop.first or not (loop.previtem.tool_calls or loop.previtem.role == 'tool'))",
     );
     let interrupted = json!([user("U"), called(&["x", "y"]), user("V"), result("y"), result("x")]);
-    let expected = "[user|U][assistant|xy][tool|Y][tool|X][user|V]";
+    let expected = "[user|U][assistant|xy][tool|X][tool|Y][user|V]";
     check(&orphan, &interrupted, &Value::Null, Polyfill::ResultsMoved, expected);
     let without_call = json!([user("U"), result("x"), {"role": "assistant", "content": "A"}]);
     let expected = "[user|U][user|<tool_response>\n{\"name\": \"x\", \"content\": \"X\"}\n</tool_response>][assistant|A]";
@@ -153,4 +153,29 @@ fn refused_conversation_is_put_into_the_strictest_order() {
         extra_context,
     });
     assert!(matches!(refused, Err(lm_template::Error::TemplateRaised { message }) if message == "no"));
+}
+
+#[test]
+fn results_come_in_the_order_of_their_calls() {
+    let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": id, "arguments": {}}});
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": format!("of {id}")});
+    let assistant =
+        json!({"role": "assistant", "content": "", "tool_calls": [call("a"), call("b"), call("c")]});
+    let template = "{% for m in messages %}[{{ m.role }}|{{ m.content }}]{% endfor %}";
+    let tools = "{% for t in tools or [] %}{% endfor %}";
+    let template = format!(
+        "{tools}{template}{{% for m in messages %}}{{% for c in m.tool_calls or [] %}}{{{{ c.function.name }}}}{{% endfor %}}{{% endfor %}}"
+    );
+    let messages =
+        [json!({"role": "user", "content": "U"}), assistant.clone(), result("c"), result("a"), result("b")];
+    let rendered = render(&template, Polyfills::default(), &messages, &Value::Null);
+    let text = rendered.prompt.text();
+    let places = ["of a", "of b", "of c"].map(|text_of| text.find(text_of));
+    assert!(places.is_sorted() && places[0].is_some(), "{text}");
+    assert!(rendered.polyfills.contains(&Polyfill::ResultsMoved), "{:?}", rendered.polyfills);
+    // Without all ids nothing is known.
+    let unknown = json!({"role": "tool", "content": "of b"});
+    let messages = [json!({"role": "user", "content": "U"}), assistant, result("c"), unknown, result("a")];
+    let text = render(&template, Polyfills::default(), &messages, &Value::Null).prompt.text();
+    assert!(text.find("of c") < text.find("of a"), "{text}");
 }

@@ -45,7 +45,7 @@ pub enum Polyfill {
     ToolsRenamed,
     /// An empty system message is added, because the template declares tools only with one.
     SystemAdded,
-    /// Tool results are moved right after their calls.
+    /// Tool results are moved right after their calls, and into the order of these.
     ResultsMoved,
     /// Calls without a result get an empty one.
     ResultsAdded,

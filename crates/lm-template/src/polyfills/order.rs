@@ -60,11 +60,36 @@ pub(super) fn text_as_reasoning(input: &mut TemplateInput, capabilities: &Capabi
         })
 }
 
-/// Moves each result to the results that follow its call.
+/// Moves each result to the results that follow its call, and results with ids into the order of their calls:
+/// most templates show no ids.
 pub(super) fn move_results(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    if capabilities.orders.results_apart {
-        return false;
+    let moved = !capabilities.orders.results_apart && move_results_to_calls(input);
+    sort_results(&mut input.messages) || moved
+}
+
+/// Sorts the results after each message with calls by the places of their ids among the calls.
+fn sort_results(messages: &mut [Value]) -> bool {
+    let mut sorted = false;
+    for at in 0..messages.len() {
+        let (before, after) = messages.split_at_mut(at + 1);
+        let Some(calls) = before[at]["tool_calls"].as_array().filter(|calls| calls.len() > 1) else {
+            continue;
+        };
+        let results = results_at(after);
+        let place = |result: &Value| {
+            let id = result["tool_call_id"].as_str()?;
+            calls.iter().position(|call| call["id"] == id)
+        };
+        let run = &mut after[..results];
+        if run.iter().all(|result| place(result).is_some()) && !run.is_sorted_by_key(place) {
+            run.sort_by_key(place);
+            sorted = true;
+        }
     }
+    sorted
+}
+
+fn move_results_to_calls(input: &mut TemplateInput) -> bool {
     let mut moved = false;
     let mut placed: Vec<Value> = Vec::with_capacity(input.messages.len());
     for message in input.messages.drain(..) {

@@ -77,7 +77,8 @@ impl Driver {
                 }
                 Planned::Run { outcome, asked, .. } => {
                     let step = AgentStep { asked, ..self.not_run(call, NOT_RUN) };
-                    round.next(&self.events, step, outcome).await
+                    let step = round.next(&self.events, step, outcome).await;
+                    self.after_second_failure(step)
                 }
             };
             let stopped = self.add(number, step, span).await?;

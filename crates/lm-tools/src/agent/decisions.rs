@@ -17,12 +17,17 @@ pub(super) const NOT_RUN: &str = "the call was not run";
 const UNANSWERED: &str = "the call was not approved: nobody answered the request";
 /// Added to the result of a repeated call, or of one whose result the model quotes. Among wordings that were
 /// tried with Qwen2.5-Coder 1.5B, this one made it answer, and not quote the result.
-pub(super) const ANSWER_NOW: &str = "Now answer the question in words. Do not call a function.";
+const ANSWER_NOW: &str = "Now answer the question in words. Do not call a function.";
 /// In place of a result that is too long to repeat.
 const ABOVE: &str = "The result of this call is above.";
 /// Maximum length of a result that a repeated call has again.
 const MAX_REPEATED_BYTES: usize = 2 << 10;
 pub(super) const PANICKED: &str = "a hook panicked";
+
+/// Adds the request to answer to the text of a result, once.
+pub(super) fn with_request_to_answer(text: &str) -> String {
+    if text.ends_with(ANSWER_NOW) { text.to_owned() } else { format!("{text}\n{ANSWER_NOW}") }
+}
 
 /// A call after the decision.
 pub(super) enum Planned {
@@ -109,11 +114,30 @@ impl Driver {
         };
         let text = step.result.content.text();
         let text = if (1..=MAX_REPEATED_BYTES).contains(&text.len()) { &text } else { ABOVE };
-        let result = Value::String(format!("{text}\n{ANSWER_NOW}"));
+        let result = Value::String(with_request_to_answer(text));
         let result = Message::tool(call.id.as_deref(), call.name.as_str(), result);
         let given = self.given(call, CallOutcome::Repeated, result);
         let step = AgentStep { error: step.error, ..given };
         Some(Planned::Given(Box::new(step)))
+    }
+
+    /// Adds the request to answer to the error of a call that the reply before has made and that failed
+    /// there, too.
+    pub fn after_second_failure(&self, mut step: AgentStep) -> AgentStep {
+        let is_same = |before: &AgentStep| {
+            let calls = (&before.call, &step.call);
+            before.round + 1 == step.round
+                && before.error.is_some()
+                && calls.0.name == calls.1.name
+                && calls.0.arguments == calls.1.arguments
+        };
+        if step.error.is_some()
+            && self.settings.limits.on_repeat == OnRepeat::Answer
+            && self.state.lock().steps.iter().any(is_same)
+        {
+            step.result.content = with_request_to_answer(&step.result.content.text()).into();
+        }
+        step
     }
 
     async fn decide(&mut self, call: &ToolCall) -> Result<Verdict> {

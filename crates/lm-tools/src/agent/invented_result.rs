@@ -1,6 +1,6 @@
 //! Replies in the form of a tool's result, which small models write in place of a call or of an answer.
 
-use super::decisions::ANSWER_NOW;
+use super::decisions::with_request_to_answer;
 use super::driver::Driver;
 use crate::error::Result;
 use lm_conversation::{ToolChoice, Turn};
@@ -58,6 +58,6 @@ impl Driver {
 /// Adds a request to answer to a result at the end of the input.
 fn ask_to_answer(input: &mut [Message]) -> bool {
     let Some(result) = input.last_mut().filter(|last| last.role == Role::Tool) else { return false };
-    result.content = format!("{}\n{ANSWER_NOW}", result.content.text()).into();
+    result.content = with_request_to_answer(&result.content.text()).into();
     true
 }
