@@ -47,6 +47,38 @@ impl<'a> Kind<'a> {
     }
 }
 
+/// Format of the input of a custom tool.
+enum InputFormat<'a> {
+    Text,
+    Regex(&'a str),
+    Lark(&'a str),
+}
+
+impl<'a> InputFormat<'a> {
+    /// Reads a `format`, in whose grammar chat completions have an object of their own.
+    fn of(format: &'a Value, index: usize) -> Result<Self> {
+        let at = |name: &str| format!("tools[{index}].format{name}");
+        match format.get("type").unwrap_or(format).as_str() {
+            None if format.is_null() => return Ok(Self::Text),
+            Some("text") if format.is_object() => return Ok(Self::Text),
+            Some("grammar") if format.is_object() => {}
+            _ => return Err(ApiError::unexpected(at(""), shown(format), "the type \"text\" or \"grammar\"")),
+        }
+        let grammar = format.get("grammar").unwrap_or(format);
+        let definition = grammar["definition"].as_str().ok_or_else(|| {
+            ApiError::unexpected(at(".definition"), shown(&grammar["definition"]), "a string")
+        })?;
+        match grammar["syntax"].as_str() {
+            Some("regex") => Ok(Self::Regex(definition)),
+            Some("lark") => Ok(Self::Lark(definition)),
+            _ => {
+                let syntax = shown(&grammar["syntax"]);
+                Err(ApiError::unexpected(at(".syntax"), syntax, "\"regex\" or \"lark\""))
+            }
+        }
+    }
+}
+
 impl ClientTools {
     /// Returns the functions that these tools are to the model, each with the index of its tool.
     pub fn functions(&mut self, tools: Vec<Value>) -> Result<Vec<(usize, Value)>> {
@@ -90,17 +122,14 @@ impl ClientTools {
             ApiError::invalid_param(&at, format!("`{at}` is {}, expected a string", shown(&declared["name"])))
         })?;
         self.custom.insert(flat_name(namespace, name));
-        let format = &declared["format"];
-        let grammar = format.get("grammar").unwrap_or(format);
-        let definition = grammar["definition"].as_str();
         let mut description = declared["description"].as_str().unwrap_or_default().to_owned();
         let mut input = json!({"type": "string", "description": "The input, as text."});
-        match (grammar["syntax"].as_str(), definition) {
-            (Some("regex"), Some(pattern)) => input["pattern"] = format!("^(?:{pattern})$").into(),
-            (Some(syntax), Some(definition)) => {
-                description += &format!("\n\nThe input is a text of this {syntax} grammar:\n{definition}");
+        match InputFormat::of(&declared["format"], index)? {
+            InputFormat::Text => {}
+            InputFormat::Regex(pattern) => input["pattern"] = format!("^(?:{pattern})$").into(),
+            InputFormat::Lark(grammar) => {
+                description += &format!("\n\nThe input is a text of this lark grammar:\n{grammar}");
             }
-            _ => {}
         }
         let schema = json!({
             "type": "object", "properties": {INPUT: input}, "required": [INPUT], "additionalProperties": false,

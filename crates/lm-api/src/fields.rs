@@ -81,7 +81,10 @@ pub(crate) fn token_limit<'de, D: Deserializer<'de>>(limit: D) -> Result<Option<
     match Option::<Value>::deserialize(limit)? {
         None => Ok(None),
         Some(limit) if limit == -1 => Ok(None),
-        Some(limit) => NonZeroUsize::deserialize(limit).map(Some).map_err(D::Error::custom),
+        Some(limit) => {
+            let read = NonZeroUsize::deserialize(limit);
+            read.map(Some).map_err(|error| D::Error::custom(format!("{error}, or -1 for no limit")))
+        }
     }
 }
 

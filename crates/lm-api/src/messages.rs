@@ -71,6 +71,11 @@ fn normalize(message: &mut Value, at: &str) -> Result<()> {
     if let Some(Value::Array(calls)) = fields.get_mut("tool_calls") {
         calls.iter_mut().for_each(custom_as_function);
     }
+    if let Some(refusal @ Value::String(_)) = fields.shift_remove("refusal")
+        && fields.get("content").is_none_or(|content| content.is_null() || content == "")
+    {
+        fields.insert("content".to_owned(), refusal);
+    }
     if let Some(reasoning) = fields.shift_remove("reasoning") {
         fields.entry("reasoning_content").or_insert(reasoning);
     }

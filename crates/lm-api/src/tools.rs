@@ -77,11 +77,12 @@ fn tool_spec(tool: Value, index: usize, names: &FieldNames, limits: &Limits) -> 
 /// Checks that the choice is possible with these tools.
 pub(crate) fn check_choice(choice: ToolChoice, tools: &[ToolSpec]) -> Result<ToolChoice> {
     match &choice {
-        ToolChoice::Required | ToolChoice::Named(_) if tools.is_empty() => {
-            Err(ApiError::invalid_param("tool_choice", "a tool call is required, but `tools` is empty"))
-        }
+        ToolChoice::Required | ToolChoice::Named(_) if tools.is_empty() => Err(ApiError::invalid_param(
+            "tool_choice",
+            "a tool call is required, but `tools` has no function",
+        )),
         ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name() == name) => {
-            let message = format!("the tool `{name}` must be called, but is not in `tools`");
+            let message = format!("the tool `{name}` must be called, but is no function of `tools`");
             Err(ApiError::invalid_param("tool_choice", message))
         }
         _ => Ok(choice),

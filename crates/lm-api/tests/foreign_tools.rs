@@ -200,3 +200,60 @@ fn ids_of_calls_are_unique_over_replies() {
     let request = ChatRequest::from_json(json!({"messages": kept})).expect("a request");
     assert_eq!(request.preface.messages[0].tool_calls[0].id.as_deref(), Some("their-own"));
 }
+
+#[test]
+fn unknown_format_of_a_custom_tool_is_an_error() {
+    let read = |format: Value| {
+        let body = json!({"input": "Hi", "tools": [{"type": "custom", "name": "c", "format": format}]});
+        ResponsesRequest::from_json_within(body, &ResponseStore::default(), &Limits::default())
+    };
+    for (format, at) in [
+        (json!("text"), "tools[0].format"),
+        (json!({"type": "yaml"}), "tools[0].format"),
+        (json!({"type": "grammar", "syntax": "regex"}), "tools[0].format.definition"),
+        (json!({"type": "grammar", "syntax": "ebnf", "definition": "a"}), "tools[0].format.syntax"),
+    ] {
+        assert_eq!(read(format).expect_err("no format").param.as_deref(), Some(at));
+    }
+    for format in [
+        json!(null),
+        json!({"type": "text"}),
+        json!({"type": "grammar", "syntax": "lark", "definition": "start: \"a\""}),
+    ] {
+        read(format).expect("a format");
+    }
+}
+
+#[test]
+fn item_reference_is_the_stored_item() {
+    let store = ResponseStore::default();
+    let (engine, config) = scripted(&["Paris."], "hermes");
+    let first = ResponsesRequest::from_json_within(json!({"input": "Where?"}), &store, &Limits::default());
+    let first = first.expect("a request");
+    let kept = store.clone();
+    let writer = move |_: &ChatRequest, model: &str| ResponsesWriter::new(first.clone(), model, &kept);
+    let chat = ResponsesRequest::from_json_within(json!({"input": "Where?"}), &store, &Limits::default());
+    let running = ChatEngine::new(engine, config).start(chat.expect("a request").chat, writer);
+    let response = running.expect("it starts").wait().expect("a response");
+    let id = &response["output"][0]["id"];
+    let read = |id: &Value| {
+        let input = json!([{"type": "item_reference", "id": id}, {"role": "user", "content": "And then?"}]);
+        ResponsesRequest::from_json_within(json!({"input": input}), &store, &Limits::default())
+    };
+    assert_eq!(read(id).expect("it is stored").chat.preface.messages[0].content.text(), "Paris.");
+    let error = read(&"msg_0".into()).expect_err("it is unknown");
+    assert_eq!((error.status, error.param.as_deref()), (404, Some("input[0].id")));
+}
+
+#[test]
+fn no_text_of_a_turn_is_lost() {
+    let refused = json!({"role": "assistant", "content": null, "refusal": "I cannot."});
+    let body = json!({"messages": [{"role": "user", "content": "Hi"}, refused, {"role": "user", "content": "Why?"}]});
+    let request = ChatRequest::from_json(body).expect("a request");
+    assert_eq!(request.preface.messages[1].content.text(), "I cannot.");
+    let empty = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": []}]);
+    let body = json!({"messages": empty, "max_tokens": 5});
+    let request = AnthropicRequest::message(body, &Limits::default()).expect("a request");
+    assert!(!request.continues && request.last.role == lm_api::Message::user("").role);
+    assert_eq!(request.preface.messages.len(), 2);
+}

@@ -72,6 +72,9 @@ fn one(message: Value, at: &str, read: &mut Vec<Message>) -> Result<()> {
 
 /// Reads the blocks of a user's message, in their order.
 fn user(blocks: Vec<Block>, read: &mut Vec<Message>) -> Result<()> {
+    if blocks.is_empty() {
+        read.push(Message::user(""));
+    }
     let mut own = Vec::new();
     for mut block in blocks {
         if let Some(part) = block.part()? {

@@ -6,14 +6,13 @@ use serde_json::Value;
 
 use crate::chat_completions::{NAMES as CHAT_NAMES, OutputFields};
 use crate::error::{ApiError, Result};
-use crate::fields::in_range;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::text_inputs::TextInputs;
 
 /// Token limit of a request without `max_tokens`, as OpenAI documents it.
-const MAX_TOKENS: usize = 16;
+const MAX_TOKENS: i64 = 16;
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames =
@@ -34,8 +33,10 @@ pub(super) struct Body {
     /// Text or token ids, or an array of either.
     #[schemars(schema_with = "TextInputs::schema")]
     pub prompt: Value,
-    /// Maximum number of output tokens; 16 if absent. 0 needs `echo`, and only scores the prompt.
-    max_tokens: Option<usize>,
+    /// Maximum number of output tokens; 16 if absent, and -1 is no limit. 0 needs `echo`, and only scores the
+    /// prompt.
+    #[schemars(range(min = -1))]
+    max_tokens: Option<i64>,
     /// 1, or the same as `n`: all texts are returned.
     best_of: Option<usize>,
     /// Begins each text with its prompt.
@@ -45,11 +46,15 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// Token limit.
-    pub fn max_tokens(&self, echo: bool) -> Result<usize> {
+    /// Token limit; `None` for none.
+    pub fn max_tokens(&self, echo: bool) -> Result<Option<usize>> {
         let tokens = self.max_tokens.unwrap_or(MAX_TOKENS);
-        in_range("max_tokens", tokens, usize::from(!echo), usize::MAX)?;
-        Ok(tokens)
+        let least = i64::from(!echo);
+        if tokens < least && tokens != -1 {
+            let expected = format!("an integer of at least {least}, or -1 for no limit");
+            return Err(ApiError::unexpected("max_tokens", tokens, expected));
+        }
+        Ok(usize::try_from(tokens).ok())
     }
 
     /// Refuses a choice of the best ones: all that are made are returned.

@@ -66,7 +66,7 @@ impl CompletionRequest {
                 ..TurnOptions::default()
             },
             sampling: sampling.checked(limits)?,
-            max_output_tokens: Some(("max_tokens", body.max_tokens(echo)?)),
+            max_output_tokens: body.max_tokens(echo)?.map(|tokens| ("max_tokens", tokens)),
             ..ChatRequest::new(NAMES, Message::user(""))
         };
         output.set(&mut options, limits)?;

@@ -10,14 +10,12 @@ use crate::limits::{Limits, at_most};
 use crate::messages::messages;
 
 /// Items of tools that run on OpenAI's servers, which say nothing to another model.
-const HOSTED: [&str; 10] = [
+const HOSTED: [&str; 8] = [
     "code_interpreter_call",
-    "compaction",
     "computer_call",
     "computer_call_output",
     "file_search_call",
     "image_generation_call",
-    "item_reference",
     "mcp_list_tools",
     "tool_search_call",
     "web_search_call",

@@ -59,7 +59,8 @@ impl ResponsesRequest {
         let body: Body = fields.into_group()?;
         let mut items = previous(body.previous_response_id, store)?;
         let known = items.len();
-        items.extend(input::items(body.input, limits)?);
+        let given = input::items(body.input, limits)?.into_iter().enumerate();
+        items.extend(given.map(|(index, item)| resolved(item, index, store)).collect::<Result<Vec<_>>>()?);
         let mut messages = input::conversation(&items, known, limits).map_err(renamed)?;
         let last = messages.pop().ok_or_else(|| ApiError::missing("input"))?;
         if let Some(instructions) = body.instructions {
@@ -102,6 +103,20 @@ fn previous(id: Option<String>, store: &ResponseStore) -> Result<Vec<Value>> {
         error.with_param("previous_response_id").with_code("previous_response_not_found")
     })?;
     Ok(stored.items.clone())
+}
+
+/// The item itself, or the stored one that it refers to.
+fn resolved(item: Value, index: usize, store: &ResponseStore) -> Result<Value> {
+    if item["type"] != "item_reference" {
+        return Ok(item);
+    }
+    let at = format!("input[{index}].id");
+    let stored = item["id"].as_str().and_then(|id| store.item(id));
+    stored.ok_or_else(|| {
+        let id = shown(&item["id"]);
+        let error = ApiError::refused(404, "invalid_request_error", format!("there is no stored item {id}"));
+        error.with_param(at)
+    })
 }
 
 /// Error with the names of this API in place of those of chat completions.

@@ -39,6 +39,13 @@ impl ResponseStore {
         self.lock().responses.get(id).map(|(response, _)| response.clone())
     }
 
+    /// Returns the item of this id, of any response.
+    pub(super) fn item(&self, id: &str) -> Option<Value> {
+        let stored = self.lock();
+        let mut items = stored.responses.values().flat_map(|(response, _)| &response.items);
+        items.find(|item| item["id"] == id).cloned()
+    }
+
     /// Removes a response; returns false if there is none of that id.
     pub fn remove(&self, id: &str) -> bool {
         self.lock().remove(id)
