@@ -92,26 +92,10 @@ impl Driver {
     /// Returns a call that the reply before has made with its result, unless it failed once and may be tried
     /// again.
     fn repeat(&self, call: &ToolCall) -> Option<Planned> {
-        let limits = &self.settings.limits;
-        if limits.on_repeat == OnRepeat::Run || limits.max_identical_calls.is_some() {
-            return None;
+        let step = self.earlier(call, 1).filter(|_| self.answers_repeats())?;
+        if step.error.is_some() {
+            self.earlier(call, 2)?;
         }
-        let step = {
-            let state = self.state.lock();
-            let before = |rounds: usize| {
-                let same = |step: &&AgentStep| {
-                    step.round + rounds + 1 == state.rounds
-                        && step.call.name == call.name
-                        && step.call.arguments == call.arguments
-                };
-                state.steps.iter().rfind(same)
-            };
-            let step = before(1)?;
-            if step.error.is_some() {
-                before(2)?;
-            }
-            step.clone()
-        };
         let text = step.result.content.text();
         let text = if (1..=MAX_REPEATED_BYTES).contains(&text.len()) { &text } else { ABOVE };
         let result = Value::String(with_request_to_answer(text));
@@ -124,20 +108,27 @@ impl Driver {
     /// Adds the request to answer to the error of a call that the reply before has made and that failed
     /// there, too.
     pub fn after_second_failure(&self, mut step: AgentStep) -> AgentStep {
-        let is_same = |before: &AgentStep| {
-            let calls = (&before.call, &step.call);
-            before.round + 1 == step.round
-                && before.error.is_some()
-                && calls.0.name == calls.1.name
-                && calls.0.arguments == calls.1.arguments
-        };
-        if step.error.is_some()
-            && self.settings.limits.on_repeat == OnRepeat::Answer
-            && self.state.lock().steps.iter().any(is_same)
-        {
+        let failed_before = || self.earlier(&step.call, 1).is_some_and(|before| before.error.is_some());
+        if step.error.is_some() && self.answers_repeats() && failed_before() {
             step.result.content = with_request_to_answer(&step.result.content.text()).into();
         }
         step
+    }
+
+    fn answers_repeats(&self) -> bool {
+        let limits = &self.settings.limits;
+        limits.on_repeat == OnRepeat::Answer && limits.max_identical_calls.is_none()
+    }
+
+    /// The last call of the same tool with the same arguments, a number of rounds before the current one.
+    fn earlier(&self, call: &ToolCall, rounds: usize) -> Option<AgentStep> {
+        let state = self.state.lock();
+        let same = |step: &&AgentStep| {
+            step.round + rounds + 1 == state.rounds
+                && step.call.name == call.name
+                && step.call.arguments == call.arguments
+        };
+        state.steps.iter().rfind(same).cloned()
     }
 
     async fn decide(&mut self, call: &ToolCall) -> Result<Verdict> {
