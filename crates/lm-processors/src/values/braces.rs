@@ -3,11 +3,13 @@
 
 mod key;
 mod lost_marks;
+mod state;
 
 use serde_json::Value;
 
 use self::key::KeyEnd;
 use self::lost_marks::LostStart;
+use self::state::{Frame, Need, State};
 use super::readings::Readings;
 use super::schema::{Schema, Types};
 use super::typed::typed_value;
@@ -41,42 +43,6 @@ pub(crate) struct BraceArguments {
     argument: String,
     /// Number of bytes read.
     at: usize,
-}
-
-#[derive(Debug)]
-struct Frame {
-    object: bool,
-    filled: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    /// Before the outer brace.
-    Start,
-    /// Before a key, or the end of an object.
-    Key,
-    /// Between a key and its value.
-    Colon,
-    /// Before a value, or the end of a list.
-    Value,
-    /// Inside a string between marks, started at this byte.
-    Marked { start: usize },
-    /// Inside a marked value, started at this byte, that is not a string by the schema.
-    MarkedOther { start: usize },
-    /// Inside a JSON string, started at this byte.
-    Quoted { start: usize, escaped: bool },
-    /// Inside a string in single quotes, started at this byte.
-    SingleQuoted { start: usize },
-    /// Inside a value without marks, started at this byte.
-    Bare { start: usize },
-    /// After a value.
-    After,
-}
-
-/// Next step of the parser.
-enum Need {
-    MoreText,
-    AnotherLook,
 }
 
 impl BraceArguments {

@@ -3,6 +3,7 @@
 mod arguments;
 mod held_markers;
 mod json;
+mod markup;
 mod names;
 mod parameters;
 mod texts;
@@ -23,9 +24,10 @@ use crate::layout::Layout;
 use crate::schema::SchemaError;
 use crate::schema::{Normalized, Reading, UnenforcedKeyword, normalized};
 use json::json_object;
+use markup::Markup;
 pub(super) use names::NameCheck;
 pub(crate) use names::NewParser;
-use parameters::{Markup, parameters};
+use parameters::parameters;
 
 /// A tool with its normalized parameters, of type `object`.
 struct Tool<'a> {

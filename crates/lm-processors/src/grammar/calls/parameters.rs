@@ -3,59 +3,18 @@
 use lm_template::Value;
 use serde_json::Map;
 
-use super::super::lark::{Lark, literal, one_of, sequence};
+use super::super::lark::{literal, one_of, sequence};
 use super::super::values::{
     FurtherNames, Member, NameForm, NamePattern, Values, enum_values, named_properties, types_of,
     with_patterns,
 };
 use super::held_markers::{held_markers, is_free};
+use super::markup::Markup;
 use super::space;
 use super::texts::Texts;
 use super::verbatim::{closed_text, constant, enclosed, text};
-use crate::dialect::{Accepted, CallSyntax, ParameterCall, Tags, TypeAttribute, ValueText};
-use crate::layout::Layout;
+use crate::dialect::{Accepted, ParameterCall, Tags, TypeAttribute, ValueText};
 use crate::schema::{escaped_pointer, type_of};
-
-/// Syntax of the parameters, and of the calls around them.
-#[derive(Clone, Copy)]
-pub(super) struct Markup<'a> {
-    pub(super) call: &'a ParameterCall,
-    pub(super) around: &'a CallSyntax,
-}
-
-impl Markup<'_> {
-    /// Returns true if a text may contain the marker that closes it, where no marker of the syntax follows.
-    pub(super) fn holds_markers(self, lark: &Lark) -> bool {
-        let ParameterCall { key, value, written, .. } = *self.call;
-        let close = value.close.trim();
-        written != ValueText::Elements && !key.open.is_empty() && !close.is_empty() && !lark.protects(close)
-    }
-
-    /// Markers that may follow a value; some are empty.
-    pub(super) fn after_value(self) -> [&'static str; 6] {
-        let (CallSyntax { section, call, .. }, ParameterCall { key, value, end, .. }) =
-            (self.around, self.call);
-        [key.open, value.close.trim(), end, call.open, call.close, section.close]
-    }
-
-    /// Layout before a parameter and before the end.
-    pub(super) fn lead(self) -> &'static str {
-        if self.call.value.close == self.call.between { "" } else { self.call.between }
-    }
-
-    /// Builds `marker` after a value: with the layout before it in one lexeme, since a text that holds its
-    /// closing marker may begin like both.
-    pub(super) fn next(self, lark: &mut Lark, layout: Layout, before: &str, marker: &str) -> String {
-        if !self.holds_markers(lark) {
-            return sequence([&*space(lark, before, layout), &lark.marker(marker)]);
-        }
-        // After a closing marker, other blanks would begin a further part of a text. A bare name ends at
-        // them.
-        let layout = if self.call.name.close.is_empty() { layout } else { Layout::Any };
-        let space = space(lark, before, layout);
-        lark.spaced(&space, marker)
-    }
-}
 
 /// Builds a call of `name` with its parameters in markup; `None` if no arguments match the schema.
 pub(in crate::grammar) fn parameters(
