@@ -1,6 +1,6 @@
 //! `messages` of a request.
 
-use lm_template::{Message, Part, messages_from_json};
+use lm_template::{Message, Part, is_reasoning_part, messages_from_json};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
@@ -14,9 +14,6 @@ use crate::media;
 /// Roles of the API, its older and its documented variants.
 const ROLES: [&str; 8] =
     ["developer", "system", "user", "assistant", "tool", "function", "model", "tool_call"];
-
-/// Types of parts with the assistant's reasoning.
-const REASONING: [&str; 4] = ["thinking", "reasoning", "reasoning_text", "redacted_thinking"];
 
 /// Schema of `messages`.
 pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
@@ -102,7 +99,7 @@ fn custom_as_function(call: &mut Value) {
 }
 
 fn reasoning_as_text(part: &mut Value) {
-    if part["type"].as_str().is_some_and(|kind| REASONING.contains(&kind)) {
+    if is_reasoning_part(part) {
         let text = ["thinking", "reasoning", "text"].into_iter().find_map(|key| part[key].as_str());
         *part = json!({"type": "text", "text": text.unwrap_or_default()});
     }
@@ -151,7 +148,7 @@ fn check_part(part: &mut Value, is_result: bool, at: &str) -> Result<()> {
             Ok(())
         }
         Some("text" | "tool_response") => Ok(()),
-        Some(kind) if REASONING.contains(&kind) => Ok(()),
+        Some(_) if is_reasoning_part(part) => Ok(()),
         Some("refusal") => {
             let refusal = part.get_mut("refusal").map(Value::take).unwrap_or_default();
             *part = Value::Object(Map::from_iter([

@@ -41,6 +41,7 @@ pub use preface::Preface;
 pub use probe::THINKING_VARIABLES;
 pub use prompt::{Prompt, Segment};
 pub use prompt_template::{GenerationPrompt, PromptTemplate, RenderInput};
+pub use reasoning_part::is_reasoning_part;
 pub use results::results_with_names;
 pub use role::Role;
 pub use serde_json::{Map, Value};

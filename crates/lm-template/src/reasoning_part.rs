@@ -9,17 +9,28 @@ const TYPES: [&str; 5] =
 /// Keys of the text, in the order of precedence.
 const KEYS: [&str; 5] = ["thinking", "reasoning", "text", "content", "summary"];
 
+/// Returns true for a part of a content that is reasoning.
+///
+/// ```
+/// use serde_json::json;
+///
+/// assert!(lm_template::is_reasoning_part(&json!({"type": "thinking", "thinking": "Hm."})));
+/// assert!(!lm_template::is_reasoning_part(&json!({"type": "text", "text": "Hm."})));
+/// ```
+pub fn is_reasoning_part(part: &Value) -> bool {
+    part["type"].as_str().is_some_and(|kind| TYPES.contains(&kind))
+}
+
 /// Takes the reasoning out of a list of parts; `None` if there is none. A content without other parts becomes
 /// null.
 pub(crate) fn take(content: &mut Value) -> Option<String> {
-    let is_reasoning = |part: &Value| part["type"].as_str().is_some_and(|kind| TYPES.contains(&kind));
     let reasoning = match content {
         Value::Array(parts) => {
-            let (reasoning, others) = std::mem::take(parts).into_iter().partition(is_reasoning);
+            let (reasoning, others) = std::mem::take(parts).into_iter().partition(is_reasoning_part);
             *parts = others;
             reasoning
         }
-        Value::Object(_) if is_reasoning(content) => vec![content.take()],
+        Value::Object(_) if is_reasoning_part(content) => vec![content.take()],
         _ => Vec::new(),
     };
     if !reasoning.is_empty() && content.as_array().is_some_and(Vec::is_empty) {

@@ -22,16 +22,6 @@ pub(crate) fn character(layout: Layout) -> &'static str {
     }
 }
 
-/// Any text, as a regular expression.
-pub(super) fn anything(layout: Layout) -> &'static str {
-    match layout {
-        Layout::Exact => r"(?:[^\x22\\\x00-\x1f]|\\[\x22\\bfnrt]|\\u00[01][0-9a-f])*",
-        Layout::Any => {
-            r"(?:[^\x22\\\x00-\x1f]|\\[\x22\\\/bfnrt]|\\u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*"
-        }
-    }
-}
-
 /// The expression of the spellings of the texts that `pattern` matches.
 pub(super) fn spelled(pattern: &Hir, layout: Layout) -> Hir {
     let inner = |hir: &Hir| spelled(hir, layout);

@@ -17,19 +17,19 @@ const MAX_WRITTEN_BYTES: usize = 1 << 17;
 /// Terminal expressions that together match exactly the texts in which `pattern` is found; none when a
 /// grammar cannot say it (back references, word borders, an anchor or look-around in the middle).
 pub(crate) fn full_match(pattern: &str) -> Option<Vec<String>> {
-    let (looks, rest) = split_looks(pattern)?;
-    let mut all = vec![format!("/{}/", whole(&rest)?)];
-    for look in looks {
-        all.push(format!("{}/{}/", if look.negative { "~" } else { "" }, whole(&look.found)?));
-    }
-    Some(all)
+    full_match_of(pattern, whole)
 }
 
 /// The same for the texts as JSON writes them, in the spellings of `layout`.
 pub(crate) fn full_match_in_json(pattern: &str, layout: Layout) -> Option<Vec<String>> {
+    let anything = format!("{}*", json_text::character(layout));
+    let whole = |pattern: &str| written(&json_text::spelled(&parse(pattern)?, layout), Edge::Open(&anything));
+    full_match_of(pattern, whole)
+}
+
+/// Terminal expressions for a pattern and its look-arounds, each written by `whole`.
+fn full_match_of(pattern: &str, whole: impl Fn(&str) -> Option<String>) -> Option<Vec<String>> {
     let (looks, rest) = split_looks(pattern)?;
-    let anything = Edge::Open(json_text::anything(layout));
-    let whole = |pattern: &str| written(&json_text::spelled(&parse(pattern)?, layout), anything);
     let mut all = vec![format!("/{}/", whole(&rest)?)];
     for look in looks {
         all.push(format!("{}/{}/", if look.negative { "~" } else { "" }, whole(&look.found)?));
@@ -42,7 +42,7 @@ fn whole(pattern: &str) -> Option<String> {
     written(&parse(pattern)?, Edge::Open(ANYTHING))
 }
 
-fn written(pattern: &Hir, edge: Edge) -> Option<String> {
+fn written(pattern: &Hir, edge: Edge<'_>) -> Option<String> {
     let mut out = String::new();
     write_edge(pattern, [edge; 2], &mut out)?;
     // An empty expression would begin a comment of the grammar, `//`.
@@ -121,18 +121,18 @@ fn anchored_prefix(hir: &Hir) -> Option<String> {
 
 /// Context on one side of a subexpression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Edge {
+enum Edge<'a> {
     /// Any text, as this expression, unless the part begins or ends with an anchor.
-    Open(&'static str),
+    Open(&'a str),
     /// The text's edge, at an anchor.
     Anchored,
     /// Another part of the pattern.
     Inside,
 }
 
-impl Edge {
+impl<'a> Edge<'a> {
     /// Expression for the text beyond the edge.
-    fn beyond(self) -> &'static str {
+    fn beyond(self) -> &'a str {
         if let Self::Open(anything) = self { anything } else { "" }
     }
 }
@@ -141,7 +141,7 @@ impl Edge {
 const ANYTHING: &str = "(?s:.*)";
 
 /// Writes a part of a pattern between two edges.
-fn write_edge(hir: &Hir, edges: [Edge; 2], out: &mut String) -> Option<()> {
+fn write_edge(hir: &Hir, edges: [Edge<'_>; 2], out: &mut String) -> Option<()> {
     if hir.properties().look_set().is_empty() {
         out.push_str(edges[0].beyond());
         write(hir, out)?;
@@ -161,7 +161,7 @@ fn write_edge(hir: &Hir, edges: [Edge; 2], out: &mut String) -> Option<()> {
     }
 }
 
-fn write_options(options: &[Hir], edges: [Edge; 2], out: &mut String) -> Option<()> {
+fn write_options(options: &[Hir], edges: [Edge<'_>; 2], out: &mut String) -> Option<()> {
     out.push_str("(?:");
     for (at, option) in options.iter().enumerate() {
         out.push_str(if at == 0 { "" } else { "|" });
@@ -172,7 +172,7 @@ fn write_options(options: &[Hir], edges: [Edge; 2], out: &mut String) -> Option<
 }
 
 /// Writes consecutive parts; the outer ones may be anchors.
-fn write_sequence(parts: &[Hir], [mut left, mut right]: [Edge; 2], out: &mut String) -> Option<()> {
+fn write_sequence(parts: &[Hir], [mut left, mut right]: [Edge<'_>; 2], out: &mut String) -> Option<()> {
     let is_look = |part: &Hir, look: Look| matches!(part.kind(), HirKind::Look(found) if *found == look);
     let mut parts = parts;
     while let Some((first, rest)) = parts.split_first()
