@@ -58,7 +58,8 @@ impl Memory {
 
     fn line(self, name: &str, plan: &MemoryPlan) -> String {
         let weights = plan.quantization.map_or("as stored".to_owned(), |format| format!("in {format}"));
-        let (needed, available) = (size::format_bytes(plan.needed_bytes), size::format_bytes(self.bytes));
+        let [likely, needed, available] =
+            [plan.likely_bytes, plan.needed_bytes, self.bytes].map(size::format_bytes);
         let MemoryPlan { context_tokens, cache_tokens, kv_dtype, .. } = plan;
         // Several sessions share a cache that is larger than one context.
         let cache = if *cache_tokens >= 2 * context_tokens {
@@ -67,8 +68,8 @@ impl Memory {
             String::new()
         };
         format!(
-            "memory: {name} {weights}, {context_tokens} tokens of context, cache in {kv_dtype}{cache}: at most {needed} of \
-             {available}"
+            "memory: {name} {weights}, {context_tokens} tokens of context, cache in {kv_dtype}{cache}: about \
+             {likely}, at most {needed} of {available}"
         )
     }
 }

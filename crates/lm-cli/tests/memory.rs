@@ -21,9 +21,9 @@ fn lm(args: &[&str]) -> (Option<i32>, String, String) {
 #[test]
 fn choice_is_reported_in_one_line() {
     for (args, expected) in [
-        (&["--memory", "4GB"][..], "as stored, 2048 tokens of context, cache in f16 (8192 tokens): at most"),
-        (&["--memory", "100MB"], "as stored, 2048 tokens of context, cache in q8: at most"),
-        (&["--memory", "95MB"], "in q8, 2048 tokens of context, cache in f16: at most"),
+        (&["--memory", "4GB"][..], "as stored, 2048 tokens of context, cache in f16 (8192 tokens): about"),
+        (&["--memory", "100MB"], "as stored, 2048 tokens of context, cache in q8: about"),
+        (&["--memory", "95MB"], "in q8, 2048 tokens of context, cache in f16: about"),
         (&["--memory", "74MB"], "in q4, "),
         (
             &["--memory", "100MB", "--kv", "f32", "--quantize", "q8"],

@@ -71,8 +71,11 @@ pub struct MemoryPlan {
     pub weight_bytes: u64,
     /// Bytes of the cache when it is full.
     pub cache_bytes: u64,
-    /// Peak memory of the process: weights, cache and overhead.
+    /// Peak memory of the process: weights, full cache and overhead.
     pub needed_bytes: u64,
+    /// Memory of the process when the cache holds 4,096 tokens, or one context if that is less: weights, that
+    /// part of the cache, and overhead. Pages of the cache are allocated when they are used first.
+    pub likely_bytes: u64,
 }
 
 impl MemoryPlan {
@@ -124,8 +127,18 @@ impl MemoryPlan {
         let cache_and_overhead =
             cache_bytes.saturating_add(overhead(OVERHEAD_BYTES)).max(overhead(LOADING_OVERHEAD_BYTES));
         let needed_bytes = weight_bytes.saturating_add(cache_and_overhead);
-        let cache_tokens = context_tokens.next_multiple_of(PAGE_LEN);
-        Self { quantization, kv_dtype, context_tokens, cache_tokens, weight_bytes, cache_bytes, needed_bytes }
+        let used_cache = footprint.cache_bytes(context_tokens.min(TARGET_CONTEXTS[0]), kv_dtype);
+        let likely_bytes = weight_bytes.saturating_add(used_cache).saturating_add(overhead(OVERHEAD_BYTES));
+        Self {
+            quantization,
+            kv_dtype,
+            context_tokens,
+            cache_tokens: context_tokens.next_multiple_of(PAGE_LEN),
+            weight_bytes,
+            cache_bytes,
+            needed_bytes,
+            likely_bytes,
+        }
     }
 
     /// Applies the plan to load options.
@@ -148,7 +161,8 @@ impl MemoryPlan {
         let most = self.cache_tokens.saturating_mul(SEVERAL_CONTEXTS);
         let tokens = largest(self.cache_tokens, most, cheap) / PAGE_LEN * PAGE_LEN;
         let larger = Self::with(footprint, self.quantization, self.kv_dtype, tokens.max(self.cache_tokens));
-        Self { context_tokens: self.context_tokens, ..larger }
+        let Self { context_tokens, likely_bytes, .. } = self;
+        Self { context_tokens, likely_bytes, ..larger }
     }
 
     fn refusal(footprint: &Footprint, request: &MemoryRequest, available: u64) -> Error {
@@ -226,6 +240,19 @@ mod tests {
         assert_eq!((plan.quantization, plan.kv_dtype, plan.context_tokens), (None, KvDtype::F16, 2048));
         assert_eq!(plan.cache_tokens, 4 * 2048, "several sessions are cheap");
         assert!(plan.needed_bytes <= 8 << 30);
+        let one_context = MemoryPlan::with(&footprint(), None, KvDtype::F16, 2048);
+        assert_eq!(plan.likely_bytes, one_context.likely_bytes, "one session uses one context");
+        assert!(plan.likely_bytes < plan.needed_bytes, "{plan:?}");
+    }
+
+    /// A context beyond 4,096 tokens is seldom filled.
+    #[test]
+    fn likely_memory_is_that_of_a_short_conversation() {
+        let at = |tokens| MemoryPlan::with(&footprint(), None, KvDtype::F16, tokens);
+        let [short, usual, long] = [512, 4096, 131_072].map(|tokens| at(tokens).likely_bytes);
+        assert!(short < usual, "{short} {usual}");
+        assert_eq!(usual, long);
+        assert!(at(131_072).needed_bytes > 2 * long);
     }
 
     /// For memory sizes from too little to enough: each plan fits, and plans only get better with more
