@@ -29,6 +29,9 @@ pub struct Capabilities {
     pub typed_system: bool,
     /// The text parts of a message of the assistant whose content is a list of parts reach the prompt.
     pub typed_assistant: bool,
+    /// Text beside parts of type `thinking` in the assistant's content reaches the prompt, and the template
+    /// reads these parts.
+    pub reasoning_parts: bool,
     /// The role name of the model's messages: `assistant`, or `model` if only that one reaches the prompt.
     pub model_role: &'static str,
     /// Declared tools reach the prompt.
@@ -111,6 +114,7 @@ mod tests {
         typed_content: false,
         typed_system: false,
         typed_assistant: false,
+        reasoning_parts: false,
         model_role: "assistant",
         tools: false,
         null_tools: true,

@@ -170,8 +170,54 @@ fn content_has_the_template_form() {
     check(echo, &parts, &Value::Null, Polyfill::PartsAsText, "[ab]");
     let result = json!([{"role": "tool", "content": {"a": [1, "é"]}}]);
     check(echo, &result, &Value::Null, Polyfill::ResultAsJsonText, "[{\"a\": [1, \"é\"]}]");
+    for parts in [json!(["a", {"type": "text", "text": "b"}]), json!([{"type": "text", "text": "ab"}])] {
+        let result = json!([{"role": "tool", "content": parts}]);
+        check(echo, &result, &Value::Null, Polyfill::PartsAsText, "[ab]");
+    }
     let typed = "{% for m in messages %}[{% for p in m.content %}{{ p.text }}{% endfor %}]{% endfor %}";
     check(typed, &json!([{"role": "user", "content": "a"}]), &Value::Null, Polyfill::TextAsParts, "[a]");
+}
+
+/// As an object or a list, not as JSON text in JSON.
+#[test]
+fn result_in_user_text_is_written_once() {
+    let source = "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}[{{ m.content }}]{% endif %}{% endfor %}";
+    for (content, shown) in [
+        (json!({"total": 12}), json!({"total": 12})),
+        (json!(["a", "b"]), json!(["a", "b"])),
+        (json!([{"id": 1}]), json!([{"id": 1}])),
+        (json!(["a", {"type": "text", "text": "b"}]), json!("ab")),
+        (json!("{\"total\": 12}"), json!("{\"total\": 12}")),
+    ] {
+        let call = json!({"id": "c1", "type": "function", "function": {"name": "sum", "arguments": {}}});
+        let messages = json!([
+            {"role": "user", "content": "U"}, {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": content},
+        ]);
+        let messages = messages.as_array().expect("a list of messages");
+        let prompt = render(source, Polyfills::default(), messages, &Value::Null).prompt.text();
+        let result = prompt.split("<tool_response>\n").nth(1).and_then(|rest| rest.split('\n').next());
+        let result: Value = serde_json::from_str(result.expect("a result")).expect("JSON");
+        assert_eq!(result["content"], shown, "{prompt}");
+    }
+}
+
+#[test]
+fn reasoning_parts_become_reasoning_content() {
+    let joined = "{% for m in messages %}[{{ m.reasoning_content }}|\
+                  {{ m.content if m.content is string else m.content[0].text }}]{% endfor %}";
+    for (content, expected) in [
+        (json!([{"type": "thinking", "thinking": "H"}, {"type": "text", "text": "A"}]), "[H|A]"),
+        (json!([{"type": "reasoning", "text": "H"}]), "[H|]"),
+        (json!([{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "A"}]), "[|A]"),
+    ] {
+        let messages = json!([{"role": "assistant", "content": content}]);
+        check(joined, &messages, &Value::Null, Polyfill::ReasoningMoved, expected);
+    }
+    let reads_parts = "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}{% for p in m.content %}\
+                       ({{ p.thinking or p.text }}){% endfor %}{% endif %}{% endfor %}";
+    let template = PromptTemplate::new(reads_parts).expect("a template");
+    assert!(Capabilities::of(&template).reasoning_parts);
 }
 
 #[test]

@@ -7,11 +7,37 @@ use serde_json::{Value, json};
 use super::json_text;
 use super::template_input::{TemplateInput, role, text};
 use crate::capabilities::Capabilities;
+use crate::reasoning_part;
 
 /// Returns true if content is a list of text parts only.
-fn is_text_parts(content: &Value) -> bool {
+pub(super) fn is_text_parts(content: &Value) -> bool {
     let is_text = |part: &Value| part.is_string() || (part["type"] == "text" && part["text"].is_string());
     content.as_array().is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_text))
+}
+
+/// Returns true if an item of the list is an object. A list of strings from a tool is a result, not a list of
+/// parts.
+pub(super) fn has_part(list: &Value) -> bool {
+    list.as_array().is_some_and(|items| items.iter().any(Value::is_object))
+}
+
+/// Reasoning parts of the assistant become its `reasoning_content`, which fails in no template.
+pub(super) fn move_reasoning(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    !capabilities.reasoning_parts
+        && input.each(|message| {
+            let is_models = matches!(role(message), "assistant" | "model");
+            let Some(content) = message.get_mut("content").filter(|_| is_models) else { return false };
+            let before = content.as_array().map_or(1, Vec::len);
+            let reasoning = reasoning_part::take(content);
+            let moved = content.as_array().map_or(1, Vec::len) < before || content.is_null();
+            if content.is_null() {
+                *content = "".into();
+            }
+            if let Some(text) = reasoning {
+                message.entry("reasoning_content").or_insert_with(|| text.into());
+            }
+            moved
+        })
 }
 
 /// A list with an image stays unchanged: the template handles it.
@@ -26,10 +52,9 @@ pub(super) fn parts_as_text(input: &mut TemplateInput, capabilities: &Capabiliti
             if reads_parts {
                 return false;
             }
-            // A list of strings from a tool is a result, not a list of parts.
-            let parts = message.get("content").filter(|content| {
-                is_text_parts(content) && (role(message) != "tool" || content[0].is_object())
-            });
+            let parts = message
+                .get("content")
+                .filter(|content| is_text_parts(content) && (role(message) != "tool" || has_part(content)));
             let Some(joined) = parts.map(|_| text(message)) else { return false };
             message.insert("content".to_owned(), joined.into());
             true

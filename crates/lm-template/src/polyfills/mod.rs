@@ -35,6 +35,8 @@ pub enum Polyfill {
     AssistantAsModel,
     /// A message without content gets empty text, because the template fails without the key.
     ContentAdded,
+    /// Parts of reasoning in the assistant's content become `reasoning_content`.
+    ReasoningMoved,
     /// Text beside reasoning and calls becomes part of the reasoning.
     TextAsReasoning,
     /// Bare declarations `{name, …}` become `{"type": "function", "function": {name, …}}`.
@@ -99,9 +101,10 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 30] = [
+const ALL: [(Polyfill, Apply); 31] = [
     (Polyfill::RolesRenamed, order::rename_roles),
     (Polyfill::AssistantAsModel, role::assistant_as_model),
+    (Polyfill::ReasoningMoved, content::move_reasoning),
     (Polyfill::ContentAdded, order::add_content),
     (Polyfill::TextAsReasoning, order::text_as_reasoning),
     (Polyfill::ToolsWrapped, tools::wrap_tools),
@@ -116,9 +119,9 @@ const ALL: [(Polyfill, Apply); 30] = [
     (Polyfill::CallsSplit, tool_calls::split_calls),
     (Polyfill::ResultsAsResponse, content::results_as_response),
     (Polyfill::PartsAsText, content::parts_as_text),
-    (Polyfill::ResultAsJsonText, content::result_as_json_text),
     (Polyfill::CallsAsText, tool_calls::calls_as_text),
     (Polyfill::ResultsAsUserText, role::results_as_user_text),
+    (Polyfill::ResultAsJsonText, content::result_as_json_text),
     (Polyfill::ToolsInSystemText, tools::tools_in_system_text),
     (Polyfill::InstructionsMerged, order::merge_instructions),
     (Polyfill::SystemInUserText, role::system_in_user_text),

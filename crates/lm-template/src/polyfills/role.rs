@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::content::{has_part, is_text_parts};
 use super::tagged_json;
 use super::template_input::{TemplateInput, has_calls, role, text};
 use crate::capabilities::Capabilities;
@@ -74,7 +75,7 @@ pub(super) fn results_as_user_text(input: &mut TemplateInput, capabilities: &Cap
             shown.extend(message.get("name").map(|name| ("name".to_owned(), name.clone())));
             shown.insert(
                 "content".to_owned(),
-                if result.is_array() { text(message).into() } else { result.clone() },
+                if is_text_parts(result) && has_part(result) { text(message).into() } else { result.clone() },
             );
             Some(format!("<tool_response>\n{}\n</tool_response>", tagged_json(&Value::Object(shown))))
         })

@@ -106,6 +106,7 @@ impl<'a> Probe<'a> {
             typed_content: self.typed_content,
             typed_system: self.typed_system,
             typed_assistant: self.typed_assistant,
+            reasoning_parts: self.reads_reasoning_parts(),
             model_role: self.model_role,
             tools: alone || beside_system,
             null_tools: !null_fails(&[]) && !null_fails(&[self.message("system", "Hello")]),
@@ -211,6 +212,15 @@ impl<'a> Probe<'a> {
             ),
         );
         messages
+    }
+
+    /// Returns true if a part of type `thinking` beside text neither fails nor is shown as an object.
+    fn reads_reasoning_parts(&self) -> bool {
+        let parts = json!([{"type": "thinking", "thinking": OTHER}, {"type": "text", "text": WORD}]);
+        let said = json!({"role": self.model_role, "content": parts});
+        let text = self.rendered(&[self.message("user", "Hello"), said]);
+        let as_object = |text: &str| text.contains("'thinking'") || text.contains("\"thinking\"");
+        text.is_some_and(|text| is_shown(&text, &[WORD]) && !as_object(&text))
     }
 
     /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's
