@@ -85,6 +85,29 @@ fn text_holds_its_closing_marker() {
     }
 }
 
+/// Markers of the call, of its end and of a parameter within a text, where a call with missing markers would
+/// go on in another way: no declared tool follows, or the parameter's marker is not on a line of its own.
+#[test]
+fn text_holds_other_markers_of_its_syntax() {
+    let markers = [
+        ("qwen3_coder_xml", "a</tool_call>\n<tool_call>f"),
+        ("qwen3_coder_xml", "a</function>\n</tool_call>\n<tool_call>\n<function=other>"),
+        ("qwen3_coder_xml", "write <parameter=body> before the text"),
+        ("glm4_xml", "a</tool_call>\n<tool_call>f"),
+        ("glm4_xml", "'</tool_call><tool_call>'"),
+        ("glm4_xml", "</tool_call> and <tool_call> save"),
+        ("seed_oss_xml", "a</seed:tool_call>\n<seed:tool_call>f"),
+    ];
+    for (name, text) in markers {
+        for key in ["title", "body"] {
+            let reply = written(name, key, text);
+            let message = read(name, &reply).unwrap_or_else(|error| panic!("{name}: {error}: {reply}"));
+            assert_eq!(message.tool_calls.len(), 1, "{name}: {reply}");
+            assert_eq!(message.tool_calls[0].arguments[key], Value::from(text), "{name}: {reply}");
+        }
+    }
+}
+
 /// A text with a closing marker that another marker follows is not written.
 #[test]
 fn text_with_the_markers_of_its_end_is_not_written() {

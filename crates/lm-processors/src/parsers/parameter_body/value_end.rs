@@ -51,11 +51,11 @@ pub(super) fn find(text: &str, reader: &mut ValueReader, form: Form, call: &Call
                     open
                 }
             },
-            End::NextKey => is_next_parameter(&text[..found], behind, form, call),
+            End::NextKey => is_next_parameter(&text[reader.start..found], behind, form, call),
             End::NextCall => is_next_call(behind, form, call),
             End::Call => {
                 end = *reader.held.get_or_insert(found);
-                is_end_of_call(behind, form)
+                is_end_of_call(behind, form, call)
             }
         };
         match ends {
@@ -126,7 +126,8 @@ fn markers(reader: &ValueReader, form: Form) -> Vec<(End, &str)> {
 }
 
 /// Returns true if the key marker at the start of `text` is a real one: it names a declared parameter not
-/// given yet, or starts a line if the declaration is unknown. `None` if more text is needed to decide.
+/// given yet, on a line of its own if the syntax has it there, or starts a line if the declaration is
+/// unknown. `None` if more text is needed to decide.
 fn is_next_parameter(before: &str, text: &str, form: Form, call: &Call) -> Option<bool> {
     let ParameterCall { key, value, .. } = *form.syntax;
     let rest = &text[key.open.len()..];
@@ -139,8 +140,12 @@ fn is_next_parameter(before: &str, text: &str, form: Form, call: &Call) -> Optio
     let Some((end, _)) = ended else {
         return (rest.len() > MAX_LAYOUT_BYTES).then_some(false);
     };
+    let starts_line = before.is_empty() || before.ends_with('\n');
+    if value.after_open == "\n" && !starts_line {
+        return Some(false);
+    }
     let name = rest[..end].trim();
-    Some(call.lacks(name).unwrap_or_else(|| is_name(name) && before.ends_with('\n') && !call.has(name)))
+    Some(call.lacks(name).unwrap_or_else(|| is_name(name) && starts_line && !call.has(name)))
 }
 
 /// Returns true if the opening marker at the start of `text` begins a call of a declared tool. `None` if more
@@ -161,9 +166,9 @@ fn is_next_call(text: &str, form: Form, call: &Call) -> Option<bool> {
     }
 }
 
-/// Returns true if the marker at the start of `text` ends the call: another call or the section's end
-/// follows. `None` if more text is needed to decide.
-fn is_end_of_call(text: &str, form: Form) -> Option<bool> {
+/// Returns true if the marker at the start of `text` ends the call: a call of a declared tool or the
+/// section's end follows. `None` if more text is needed to decide.
+fn is_end_of_call(text: &str, form: Form, this: &Call) -> Option<bool> {
     let CallSyntax { section, call, .. } = *form.around;
     let mut rest = text;
     for marker in [form.syntax.end, call.close] {
@@ -176,6 +181,11 @@ fn is_end_of_call(text: &str, form: Form) -> Option<bool> {
     if rest.len() - behind.len() > MAX_LAYOUT_BYTES {
         return Some(false);
     }
-    let follow = [section.close, section.open, call.open, call.close];
-    any(&follow.map(|marker| is_found(prefix(behind, marker))))
+    let [end, start, close] =
+        [section.close, section.open, call.close].map(|marker| is_found(prefix(behind, marker)));
+    let next = match is_found(prefix(behind, call.open)) {
+        Some(true) => is_next_call(behind, form, this),
+        other => other,
+    };
+    any(&[end, start, close, next])
 }
