@@ -151,3 +151,34 @@ fn multiples_have_no_leading_spaces() {
         }
     }
 }
+
+/// The model's own blanks, within bounds.
+#[test]
+fn json_answer_may_have_blanks_at_brackets_and_commas() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "tags": {"type": "array", "items": {"type": "integer"}}},
+        "required": ["name", "tags"], "additionalProperties": false,
+    });
+    let grammar = json_grammar(&schema, Layout::Exact).expect("a grammar");
+    let matcher = Compiler::new().compile_grammar(&grammar.grammar).expect("it compiles");
+    for text in [
+        r#"{"name":"a","tags":[1,2]}"#,
+        r#"{"name": "a", "tags": [1, 2]}"#,
+        r#"{ "name": "a", "tags": [ 1, 2 ] }"#,
+        "{\n  \"name\": \"a\",\n  \"tags\": [\n    1,\n    2\n  ]\n}",
+        "{\n\t\"name\": \"a\",\n\t\"tags\": [1, 2]\n}",
+        "{\n\"name\": \"a\",\n\"tags\": [1,\n2]}",
+    ] {
+        assert_eq!(verdict(&matcher, text), Verdict::Accepted, "{text}");
+    }
+    for text in [
+        "{\n\n\"name\": \"a\", \"tags\": []}".to_owned(),
+        "{  \"name\": \"a\", \"tags\": []}".to_owned(),
+        format!("{{\n{}\"name\": \"a\", \"tags\": []}}", " ".repeat(21)),
+        "{\"name\":\n\"a\", \"tags\": []}".to_owned(),
+        " {\"name\": \"a\", \"tags\": []}".to_owned(),
+    ] {
+        assert!(matches!(verdict(&matcher, &text), Verdict::Rejected { .. }), "{text:?}");
+    }
+}

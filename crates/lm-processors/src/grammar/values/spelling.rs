@@ -20,18 +20,22 @@ pub(in crate::grammar) struct Spelling {
     pub(in crate::grammar) colon: &'static str,
     /// Separator of members.
     pub(in crate::grammar) comma: &'static str,
-    /// Blanks in `colon` and `comma`: required or optional.
+    /// Blanks at separators and brackets.
     pub(in crate::grammar) blanks: Blanks,
 }
 
-/// Requirement of blanks.
+/// Blanks at separators and brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::grammar) enum Blanks {
-    /// Required.
+    /// Those of `colon` and `comma`.
     Written,
-    /// Optional.
-    Optional,
+    /// None, a space, or a line break with indentation, as the model prefers.
+    Free,
 }
+
+/// Blanks that a model may write at a bracket or a comma: a space, or one line break with indentation. They
+/// are bounded, since a model may otherwise write blanks up to its token limit.
+const FREE_BLANKS: &str = "( |\\n[ \\t]{0,20})?";
 
 /// Form of strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +86,9 @@ impl Spelling {
         blanks: Blanks::Written,
     };
 
-    /// JSON with or without blanks: families do not define the form of a JSON answer.
-    pub(in crate::grammar) const ANSWER: Self = Self { blanks: Blanks::Optional, ..Self::JSON };
+    /// JSON with the model's own blanks: families do not define the form of a JSON answer, and a model that
+    /// is trained on one form answers worse in another.
+    pub(in crate::grammar) const ANSWER: Self = Self { blanks: Blanks::Free, ..Self::JSON };
 
     /// Python literals.
     pub(in crate::grammar) const fn python(quote: char) -> Self {
@@ -166,15 +171,25 @@ impl Spelling {
         }
     }
 
-    /// A separator or bracket: exact, or with any whitespace around it.
+    /// A separator or bracket: exact, with the model's blanks, or with any whitespace around it.
     pub(in crate::grammar) fn mark(&self, text: &str, layout: Layout) -> String {
-        match layout {
-            Layout::Exact if self.blanks == Blanks::Optional && text.ends_with(' ') => {
-                format!("/{}?/", escaped_regex(text))
-            }
-            Layout::Exact => literal(text),
-            Layout::Any => loose(text),
+        match (layout, self.blanks) {
+            (Layout::Any, _) => loose(text),
+            (Layout::Exact, Blanks::Written) => literal(text),
+            (Layout::Exact, Blanks::Free) => free(text),
         }
+    }
+}
+
+/// Terminal expression for a separator or bracket of JSON with [`FREE_BLANKS`], before a closing bracket and
+/// after the others; a colon has at most a space.
+fn free(text: &str) -> String {
+    let mark = text.trim_end();
+    let regex = escaped_regex(mark);
+    match mark {
+        "}" | "]" => format!("/{FREE_BLANKS}{regex}/"),
+        ":" => "/: ?/".to_owned(),
+        _ => format!("/{regex}{FREE_BLANKS}/"),
     }
 }
 
