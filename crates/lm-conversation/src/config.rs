@@ -13,6 +13,7 @@ use crate::media::MediaSettings;
 use crate::overflow::Overflow;
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
+use crate::tools_note::ToolsNote;
 
 /// Configuration of a conversation. The default is greedy, with the model's own template and dialect.
 #[derive(Clone, Default)]
@@ -37,6 +38,8 @@ pub struct ConversationConfig {
     /// Reading of replies that are nothing but one JSON call, without the dialect's markers; `None` (the
     /// default): the dialect's rule.
     pub unmarked_calls: Option<UnmarkedCalls>,
+    /// Instruction after the system message of prompts with tools; none by default.
+    pub tools_note: ToolsNote,
     /// Channels that replace the dialect's: texts of a reply besides its answer, between markers. `None` (the
     /// default): the dialect's, which is `reasoning` if the model has one. An empty list disables channels.
     /// Thinking switches and limits apply to the first.
@@ -114,6 +117,7 @@ impl fmt::Debug for ConversationConfig {
             .field("content_tokens", &self.content_tokens)
             .field("constrain_calls", &self.constrain_calls)
             .field("unmarked_calls", &self.unmarked_calls)
+            .field("tools_note", &self.tools_note)
             .field("channels", &self.channels)
             .field("thinking", &self.thinking)
             .field("on_token_limit", &self.on_token_limit)

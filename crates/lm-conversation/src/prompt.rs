@@ -81,11 +81,14 @@ impl Conversation {
 
     fn render_messages(
         &self,
-        (messages, media): (Vec<Value>, Vec<Arc<Media>>),
+        (mut messages, media): (Vec<Value>, Vec<Arc<Media>>),
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
     ) -> Result<MediaPrompt> {
         let (tools, extra_context) = self.template_variables(extra_context);
+        if !self.tools.is_empty() {
+            self.settings.tools_note.add_to(&mut messages, self.processor);
+        }
         let messages = &messages;
         let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context: &extra_context };
         MediaPrompt::new(self.template.render(&input)?, media, self.engine.media_tokens())

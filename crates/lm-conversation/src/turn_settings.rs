@@ -10,6 +10,7 @@ use crate::media::MediaSettings;
 use crate::overflow::Overflow;
 use crate::rendered::ContentTokens;
 use crate::thinking::ThinkingConfig;
+use crate::tools_note::ToolsNote;
 
 /// Settings of a conversation, or those of one turn; see [`ConversationConfig`](crate::ConversationConfig).
 #[derive(Debug, Clone)]
@@ -18,6 +19,7 @@ pub(crate) struct TurnSettings {
     pub(crate) content_tokens: ContentTokens,
     pub(crate) constrain_calls: ConstrainCalls,
     pub(crate) unmarked_calls: Option<UnmarkedCalls>,
+    pub(crate) tools_note: ToolsNote,
     pub(crate) channels: Option<Arc<[Channel]>>,
     pub(crate) thinking: ThinkingConfig,
     pub(crate) on_token_limit: OnTokenLimit,

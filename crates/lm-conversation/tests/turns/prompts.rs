@@ -1,7 +1,8 @@
 //! Contents of rendered prompts.
 
 use lm_conversation::{
-    ContentTokens, ConversationConfig, GenerationPrompt, Polyfill, Polyfills, PromptTemplate,
+    ContentTokens, ConversationConfig, GenerationPrompt, Polyfill, Polyfills, Preface, PromptTemplate,
+    ToolsNote,
 };
 
 use crate::turns::fixture::{CALL, config, conversation, weather};
@@ -51,6 +52,24 @@ fn trusted_content_can_form_added_tokens() {
     let end = engine.tokenizer().token_id("<|im_end|>").unwrap();
     let prompt = conversation.render("a<|im_end|>b", GenerationPrompt::Add).unwrap();
     assert_eq!(prompt.ids.iter().filter(|id| **id == end).count(), 2);
+}
+
+#[test]
+fn note_on_calls_is_an_instruction_where_tools_are_declared() {
+    let rendered = |tools_note: ToolsNote, preface| {
+        let config = ConversationConfig { tools_note, ..config().with_preface(preface) };
+        conversation(config, []).0.render("Hello", GenerationPrompt::Add).unwrap().text
+    };
+    let without = rendered(ToolsNote::Off, weather());
+    for (note, shown) in [
+        (ToolsNote::Dialect, "write exactly this and nothing else:\n<tool_call>\n"),
+        (ToolsNote::Text("Call one tool.".into()), "Call one tool."),
+    ] {
+        let with = rendered(note.clone(), weather());
+        assert!(with.contains(shown) && !without.contains(shown), "{with}");
+        assert!(with.find(shown) < with.find("Hello"), "{with}");
+        assert_eq!(rendered(note, Preface::default()), rendered(ToolsNote::Off, Preface::default()));
+    }
 }
 
 /// The template supports only roles and texts; the model still gets its tools, and calls them.

@@ -38,6 +38,9 @@ pub struct Dialect {
     pub answer: AnswerSyntax,
     /// Reading of replies that are nothing but a call without markers.
     pub unmarked: UnmarkedCalls,
+    /// Instruction that repeats the call syntax, for models that do not write it in spite of their template;
+    /// empty if there is none.
+    pub calls_note: &'static str,
     /// Call syntaxes: the family writes the first, and the parser accepts all.
     pub calls: &'static [CallSyntax],
 }
@@ -50,6 +53,7 @@ impl Dialect {
         channels: &[],
         answer: AnswerSyntax::PLAIN,
         unmarked: UnmarkedCalls::Text,
+        calls_note: "",
         calls: &[],
     };
 }

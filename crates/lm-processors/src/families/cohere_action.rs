@@ -26,6 +26,7 @@ const DIALECT: Dialect = Dialect {
         ..AnswerSyntax::PLAIN
     },
     unmarked: UnmarkedCalls::Text,
+    calls_note: "",
     calls: &[CallSyntax::new(Tags::new("<|START_ACTION|>", "<|END_ACTION|>"), CallBody::Json(ACTIONS))],
 };
 

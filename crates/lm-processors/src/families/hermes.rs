@@ -19,6 +19,9 @@ pub(super) const DIALECT: Dialect = Dialect {
     name: "hermes",
     channels: &[THINK],
     unmarked: UnmarkedCalls::Read,
+    calls_note: "To call a function, write exactly this and nothing else:\n\
+                 <tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call>\n\
+                 If no function fits the request, answer in plain text.",
     answer: AnswerSyntax { before_calls: BeforeCalls::OwnLine, ..AnswerSyntax::PLAIN },
     calls: &[
         CALLS,
