@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod call_settings;
 mod cli;
 mod commands;
 mod counted;

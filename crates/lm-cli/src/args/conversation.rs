@@ -1,13 +1,17 @@
 //! Options of a conversation.
 
+use std::path::Path;
+
+use anyhow::Result;
 use lm_conversation::{
     ConstrainCalls, ConversationConfig, DroppedHistory, Overflow, ThinkingConfig, ThinkingMode, ToolChoice,
-    TurnOptions, UnmarkedCalls,
+    ToolsNote, TurnOptions, UnmarkedCalls,
 };
 use lm_session::SessionConfig;
 use lm_template::{Message, Preface, ToolSpec};
 
 use super::numbers::at_least_zero;
+use crate::call_settings::{CallSettings, Reading};
 use crate::tools::ToolSource;
 
 /// Options of a conversation.
@@ -67,7 +71,7 @@ impl From<Switch> for ThinkingMode {
 }
 
 /// Options of tool calls.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct CallArgs {
     /// Do not constrain tool calls to the tools' schemas while they are generated
     #[arg(long)]
@@ -75,14 +79,11 @@ pub struct CallArgs {
     /// A reply that is nothing but a JSON call, without the markers that the model's template declares: a
     /// call, or text [default: a call for models of the Hermes syntax]
     #[arg(long, value_enum, value_name = "AS")]
-    unmarked_calls: Option<UnmarkedArg>,
-}
-
-/// Value of `--unmarked-calls`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum UnmarkedArg {
-    Call,
-    Text,
+    unmarked_calls: Option<Reading>,
+    /// Instruction after the system message where tools are declared: a text, or `dialect` for one that
+    /// repeats the syntax of calls [default: the choice of `lm inspect --probe-tools`, or off]
+    #[arg(long, value_name = "TEXT|dialect|off", allow_hyphen_values = true)]
+    tools_note: Option<ToolsNote>,
 }
 
 impl CallArgs {
@@ -90,11 +91,17 @@ impl CallArgs {
         if self.unconstrained { ConstrainCalls::No } else { ConstrainCalls::Yes }
     }
 
-    pub fn unmarked_calls(&self) -> Option<UnmarkedCalls> {
-        self.unmarked_calls.map(|read| match read {
-            UnmarkedArg::Call => UnmarkedCalls::Read,
-            UnmarkedArg::Text => UnmarkedCalls::Text,
-        })
+    /// Fills in the treatment of calls: the options, else the choice of `lm inspect --probe-tools` for
+    /// `model`.
+    ///
+    /// # Errors
+    /// Those of [`CallSettings::of`].
+    pub fn apply(&self, model: Option<&Path>, config: &mut ConversationConfig) -> Result<()> {
+        let kept = CallSettings::of(model)?.unwrap_or_default();
+        config.tools_note = self.tools_note.clone().or(kept.tools_note()).unwrap_or_default();
+        config.unmarked_calls = self.unmarked_calls.or(kept.unmarked_calls).map(UnmarkedCalls::from);
+        config.constrain_calls = self.constrain_calls();
+        Ok(())
     }
 }
 
@@ -105,15 +112,15 @@ impl ChatArgs {
         Preface { messages, ..Preface::default() }
     }
 
-    /// Creates the configuration of a conversation with this preface.
-    pub fn conversation(&self, session: SessionConfig) -> ConversationConfig {
-        ConversationConfig {
-            preface: self.preface(),
-            session,
-            constrain_calls: self.calls.constrain_calls(),
-            unmarked_calls: self.calls.unmarked_calls(),
-            ..ConversationConfig::default()
-        }
+    /// Creates the configuration of a conversation of `model` with this preface.
+    ///
+    /// # Errors
+    /// Those of [`CallArgs::apply`].
+    pub fn conversation(&self, model: Option<&Path>, session: SessionConfig) -> Result<ConversationConfig> {
+        let mut config =
+            ConversationConfig { preface: self.preface(), session, ..ConversationConfig::default() };
+        self.calls.apply(model, &mut config)?;
+        Ok(config)
     }
 
     /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions,

@@ -12,7 +12,7 @@ use lm_api::{
     Embeddings, Value, find_model,
 };
 
-use crate::args::{ModelPath, RunArgs, numbers};
+use crate::args::{CallArgs, ModelPath, RunArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::ordered_parallel_map::{Answer, ordered_parallel_map};
 use crate::{json_lines, model};
@@ -49,6 +49,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::threads, allow_negative_numbers = true)]
     parallel: NonZeroUsize,
     #[command(flatten)]
+    calls: CallArgs,
+    #[command(flatten)]
     run: RunArgs,
 }
 
@@ -60,6 +62,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut config = ConversationConfig::from_engine(&engine);
     config.session.adapter = model::adapter(&engine);
+    args.calls.apply(args.model.get(), &mut config)?;
     let endpoints = Endpoints {
         names: [&[engine.name().to_owned()], args.alias.as_slice()].concat(),
         embeddings: Embeddings::new(engine.clone(), config.session.adapter),

@@ -125,7 +125,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         turn: args.chat.turn_options(&tools.all().specs()),
         stats: args.stats,
     };
-    let config = ConversationConfig { overflow: args.overflow.into(), ..args.chat.conversation(session) };
+    let config = args.chat.conversation(args.model.get(), session)?;
+    let config = ConversationConfig { overflow: args.overflow.into(), ..config };
     let approve = args.mcp.approve();
     let agent = Agent::builder(&engine, tools.all().clone())
         .config(config)

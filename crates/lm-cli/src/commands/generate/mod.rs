@@ -210,7 +210,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let ended = if args.raw {
         continue_text(&engine, session, &prompt, interrupt, &mut output)
     } else {
-        let mut config = args.chat.conversation(session);
+        let mut config = args.chat.conversation(model, session)?;
         config.preface.tools = tools;
         Conversation::new(&engine, config).map_err(Into::into).and_then(|conversation| {
             let (message, files) = media::message(media, &prompt);

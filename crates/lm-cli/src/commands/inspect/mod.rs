@@ -1,6 +1,7 @@
 //! `lm inspect`: properties and requirements of a model, read from the headers of its files.
 
 mod memory;
+mod probe;
 mod summary;
 
 use std::io::Write;
@@ -18,6 +19,7 @@ Examples:
   lm inspect Qwen/Qwen3-0.6B
   lm inspect ./Qwen3-0.6B-Q4_K_M.gguf
   lm inspect ./Qwen3-0.6B --json | jq .memory.needs
+  lm inspect ./Qwen3-0.6B --probe-tools
 
 Memory is weights, a full cache for one conversation of that many tokens, and what is beside them.";
 
@@ -30,12 +32,20 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mmproj: Option<PathBuf>,
     /// Print one JSON object, with every tensor
-    #[arg(long)]
+    #[arg(long, conflicts_with = "probe_tools")]
     json: bool,
+    /// Load the model, ask it a dozen questions with tools, and keep the treatment of its calls that gave the
+    /// most right answers in a file beside it, lm-calls.json: with or without a note on their syntax, and JSON
+    /// without markers as a call or as text
+    #[arg(long)]
+    probe_tools: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
     let path = model::stored(args.model.get());
+    if args.probe_tools {
+        return probe::run(path);
+    }
     let folder = model::folder_with(path, args.mmproj.as_deref())?;
     let summary = Summary::read(&folder, path)?;
     let mut out = std::io::stdout().lock();

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use lm_api::CancelHandle;
 use lm_server::{ApiKeys, EndSignal, Error, Server, ServerConfig};
 
-use crate::args::{RunArgs, listen, numbers, usage};
+use crate::args::{CallArgs, RunArgs, listen, numbers, usage};
 use crate::interrupt::Interrupt;
 use crate::mcp::McpCallArgs;
 
@@ -68,6 +68,8 @@ pub struct Args {
     tools: Option<String>,
     #[command(flatten)]
     mcp: McpCallArgs,
+    #[command(flatten)]
+    calls: CallArgs,
     #[command(flatten)]
     access: AccessArgs,
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! Models of a server: one that is loaded at its start, or several that share the memory.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,8 +10,7 @@ use lm_server::ServedModel;
 use lm_session::{Engine, EngineSettings, MediaKind, Models, WeightChoice, available_memory};
 
 use super::Args;
-use crate::args::check_context;
-use crate::args::{RunArgs, usage};
+use crate::args::{CallArgs, RunArgs, check_context, usage};
 use crate::memory;
 use crate::model;
 use crate::requantization;
@@ -46,8 +45,9 @@ pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
     if paths.len() > 1 || args.keep_alive.is_some() {
         return on_demand(args, &run, paths);
     }
-    let engine = model::engine(paths.first().map(PathBuf::as_path), &run)?;
-    let config = config(&engine);
+    let path = paths.first().map(PathBuf::as_path);
+    let engine = model::engine(path, &run)?;
+    let config = config(&engine, path, &args.calls)?;
     Ok(vec![ServedModel::new(engine, config)])
 }
 
@@ -82,9 +82,10 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
         registry
             .add(&name, folder, &request, options.clone(), settings.clone())
             .with_context(|| path.display().to_string())?;
+        let (path, calls) = (path.clone(), args.calls.clone());
         let load = move |name: &str| {
             let engine = registry.engine(name, &mut |_| {})?;
-            let config = config(&engine);
+            let config = config(&engine, Some(&path), &calls)?;
             Ok((engine, config))
         };
         Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media))
@@ -116,10 +117,11 @@ fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
 }
 
 /// Values of absent fields of requests.
-fn config(engine: &Engine) -> ConversationConfig {
+fn config(engine: &Engine, path: Option<&Path>, calls: &CallArgs) -> Result<ConversationConfig> {
     let mut config = ConversationConfig::from_engine(engine);
     config.session.adapter = model::adapter(engine);
-    config
+    calls.apply(path, &mut config)?;
+    Ok(config)
 }
 
 #[cfg(test)]
