@@ -28,6 +28,12 @@ const MODES: &[Mode] = &[
     Mode { name: "`required`, streamed", choice: "required", streamed: true, generous: false },
 ];
 
+/// With a note on the syntax of calls after the instructions.
+const NOTED_MODES: &[Mode] = &[
+    Mode { name: "`auto`, with a note", choice: "auto", streamed: false, generous: false },
+    Mode { name: "`required`, with a note", choice: "required", streamed: false, generous: false },
+];
+
 const LLAMA_CPP_MODES: &[Mode] = &[
     Mode { name: "llama.cpp, `auto`", choice: "auto", streamed: false, generous: false },
     Mode { name: "llama.cpp, `required`", choice: "required", streamed: false, generous: false },
@@ -51,6 +57,11 @@ pub struct Row {
 pub fn measure(model: &Model, service: &Service, cases: &[Case]) -> Result<Vec<Row>> {
     let modes = if service.program == Program::Lm { MODES } else { LLAMA_CPP_MODES };
     modes.iter().map(|mode| row(model, *mode, service, cases)).collect()
+}
+
+/// Runs the modes of a server that adds a note on the syntax of calls.
+pub fn measure_with_note(model: &Model, service: &Service, cases: &[Case]) -> Result<Vec<Row>> {
+    NOTED_MODES.iter().map(|mode| row(model, *mode, service, cases)).collect()
 }
 
 fn row(model: &Model, mode: Mode, service: &Service, cases: &[Case]) -> Result<Row> {

@@ -75,7 +75,11 @@ pub fn run(args: &Args) -> Result<()> {
         println!("== {}", model.name);
         let path = folder.join(model.file);
         if model.chats {
-            measure(model, &Service::start(&path)?, &cases, args.limit, &mut report)?;
+            measure(model, &Service::start(&path, &[])?, &cases, args.limit, &mut report)?;
+        }
+        if model.calls {
+            let service = Service::start(&path, &["--tools-note", "dialect"])?;
+            report.add_calls(calls::measure_with_note(model, &service, &cases)?);
         }
         if let Some(program) = args.llama_server.as_ref().filter(|_| model.chats) {
             let service = Service::start_llama_cpp(program, &path)?;

@@ -44,10 +44,10 @@ pub struct Reply {
 }
 
 impl Service {
-    /// Starts `lm serve`.
-    pub fn start(model: &Path) -> Result<Self> {
+    /// Starts `lm serve` with these options.
+    pub fn start(model: &Path, options: &[&str]) -> Result<Self> {
         let lm = Lm { model: Some(model.to_owned()), quantize: None };
-        let server = Server::start(&lm, &[])?;
+        let server = Server::start(&lm, options)?;
         let addr = server.addr.clone();
         Ok(Self { program: Program::Lm, addr, _server: Running::Lm { _server: server } })
     }
