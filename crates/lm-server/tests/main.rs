@@ -1,6 +1,7 @@
 //! Integration tests in one program.
 
 mod access;
+mod agents;
 mod any_body;
 mod clients;
 mod lifecycle;
