@@ -60,6 +60,10 @@ pub struct Capabilities {
     pub object_results: bool,
     /// Tool results that are objects of `name` and `response` reach the prompt, and other objects do not.
     pub response_results: bool,
+    /// Images of a tool result reach the prompt, in their places and as those of a user message do.
+    pub result_images: bool,
+    /// Audio of a tool result reaches the prompt, as images do.
+    pub result_audio: bool,
     /// A user message right after tool results reaches the prompt.
     pub user_after_results: bool,
     /// The variable that switches thinking on and off.
@@ -129,6 +133,8 @@ mod tests {
         tool_results: false,
         object_results: false,
         response_results: false,
+        result_images: false,
+        result_audio: false,
         user_after_results: false,
         thinking: None,
         single_turn: false,

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, Result, json_type};
-use crate::media::Media;
+use crate::media::{MIME_TYPE, Media, MediaSource};
 use crate::role::Role;
 
 /// Content of a message.
@@ -41,6 +41,27 @@ impl Content {
             Content::Text(text) => text.clone(),
             Content::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
             Content::Json(value) => value.to_string(),
+        }
+    }
+
+    /// [`text`](Self::text) with a [note](Part::note) in the place of each image and audio clip.
+    pub fn text_with_notes(&self) -> String {
+        let shown = |part: &Part| part.as_text().map(str::to_owned).or_else(|| part.note(None));
+        match self {
+            Content::Parts(parts) => parts.iter().filter_map(shown).collect(),
+            _ => self.text(),
+        }
+    }
+
+    /// Content of a tool result: text; parts, for a list of text and of media with their bytes in base64;
+    /// other values as JSON.
+    pub fn of_result(result: Value) -> Self {
+        match result {
+            Value::String(text) => Content::Text(text),
+            list @ Value::Array(_) if looks_like_parts(&list) => {
+                Self::read(list.clone(), &Role::Tool, "content").unwrap_or(Content::Json(list))
+            }
+            other => Content::Json(other),
         }
     }
 
@@ -98,7 +119,8 @@ fn looks_like_parts(value: &Value) -> bool {
     let is_response = |item: &Value| item.get("type").is_some_and(|kind| kind == "tool_response");
     let is_part = |item: &Value| {
         let is = |(kind, key): (&str, &str)| item["type"] == kind && item[key].is_string();
-        item.as_object().is_some_and(|part| part.len() == 2) && KEYS.into_iter().any(is)
+        let keys = 2 + usize::from(item["type"] != "text" && item[MIME_TYPE].is_string());
+        item.as_object().is_some_and(|part| part.len() == keys) && KEYS.into_iter().any(is)
     };
     match value {
         Value::Array(items) => {
@@ -126,6 +148,19 @@ impl Part {
             Part::Audio(_) => "audio",
             Part::Other(value) => value.get("type").and_then(Value::as_str).unwrap_or("unknown"),
         }
+    }
+
+    /// Text in place of an image or an audio clip that is not shown, with the reason if there is one, such as
+    /// `[image: image/png, 8 bytes, not shown]`; `None` for a part of another type.
+    pub fn note(&self, reason: Option<&str>) -> Option<String> {
+        let (Part::Image(media) | Part::Audio(media)) = self else { return None };
+        let size = match &media.source {
+            MediaSource::Blob(bytes) => format!(", {} bytes", bytes.len()),
+            MediaSource::Path(_) => String::new(),
+        };
+        let mime_type = media.mime_type().unwrap_or("unknown type");
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        Some(format!("[{}: {mime_type}{size}, not shown{reason}]", self.kind()))
     }
 
     fn read(value: Value, at: &str) -> Result<Self> {

@@ -13,6 +13,22 @@ use crate::json_layout::JsonLayout;
 
 const KNOWN: [&str; 3] = ["type", "path", "blob"];
 
+/// Key of the declared MIME type.
+pub(crate) const MIME_TYPE: &str = "mime_type";
+
+/// MIME types by the first bytes of a file, and by those from the eighth on.
+const SIGNATURES: [(&[u8], &[u8], &str); 9] = [
+    (b"\x89PNG", b"", "image/png"),
+    (b"\xff\xd8\xff", b"", "image/jpeg"),
+    (b"GIF8", b"", "image/gif"),
+    (b"BM", b"", "image/bmp"),
+    (b"RIFF", b"WEBP", "image/webp"),
+    (b"RIFF", b"WAVE", "audio/wav"),
+    (b"fLaC", b"", "audio/flac"),
+    (b"OggS", b"", "audio/ogg"),
+    (b"ID3", b"", "audio/mpeg"),
+];
+
 /// Location of the bytes of an image or audio.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MediaSource {
@@ -73,6 +89,30 @@ impl Media {
         BASE64.decode(text).map(Self::from_bytes).map_err(|error| error.to_string())
     }
 
+    /// Base64 of the bytes, on one line and with padding; `None` for media in a file.
+    pub fn to_base64(&self) -> Option<String> {
+        match &self.source {
+            MediaSource::Blob(bytes) => Some(BASE64.encode(bytes)),
+            MediaSource::Path(_) => None,
+        }
+    }
+
+    /// Sets the MIME type that the media's sender declares, the key `mime_type`.
+    #[must_use]
+    pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
+        self.layout.set(MIME_TYPE.to_owned(), mime_type.into().into());
+        self
+    }
+
+    /// The declared MIME type, or that of the bytes; `None` if neither is known.
+    pub fn mime_type(&self) -> Option<&str> {
+        let detected = || match &self.source {
+            MediaSource::Blob(bytes) => detected(bytes),
+            MediaSource::Path(_) => None,
+        };
+        self.extra(MIME_TYPE).and_then(Value::as_str).or_else(detected)
+    }
+
     /// The value of a key other than `type`, `path` and `blob`.
     pub fn extra(&self, key: &str) -> Option<&Value> {
         self.layout.get(key)
@@ -100,10 +140,17 @@ impl Media {
     }
 
     pub(crate) fn to_json(&self, part: &'static str) -> Value {
-        let (path, blob) = match &self.source {
-            MediaSource::Path(path) => (Some(path.to_string_lossy().into_owned().into()), None),
-            MediaSource::Blob(bytes) => (None, Some(BASE64.encode(bytes).into())),
+        let path = match &self.source {
+            MediaSource::Path(path) => Some(path.to_string_lossy().into_owned().into()),
+            MediaSource::Blob(_) => None,
         };
+        let blob = self.to_base64().map(Value::String);
         Value::Object(self.layout.fill([("type", Some(part.into())), ("path", path), ("blob", blob)]))
     }
+}
+
+fn detected(bytes: &[u8]) -> Option<&'static str> {
+    let inner = bytes.get(8..).unwrap_or_default();
+    let is = |start: &[u8], then: &[u8]| bytes.starts_with(start) && inner.starts_with(then);
+    SIGNATURES.iter().find(|(start, then, _)| is(start, then)).map(|(_, _, kind)| *kind)
 }

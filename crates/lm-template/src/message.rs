@@ -113,12 +113,9 @@ impl Message {
         Self { tool_calls: calls, ..Self::new(Role::Assistant, Content::None) }
     }
 
-    /// Creates a tool result: text if `result` is a string, JSON otherwise.
+    /// Creates a tool result; its content is [`Content::of_result`].
     pub fn tool(call_id: Option<&str>, name: impl Into<String>, result: Value) -> Self {
-        let content = match result {
-            Value::String(text) => Content::Text(text),
-            other => Content::Json(other),
-        };
+        let content = Content::of_result(result);
         let (tool_call_id, name) = (call_id.map(str::to_owned), Some(name.into()));
         Self { tool_call_id, name, ..Self::new(Role::Tool, content) }
     }

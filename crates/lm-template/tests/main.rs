@@ -7,6 +7,7 @@ mod order_polyfills;
 mod orders;
 mod pocket;
 mod polyfills;
+mod result_media;
 #[path = "../../../testdata/shared.rs"]
 mod shared;
 mod templates;

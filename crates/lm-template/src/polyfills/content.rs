@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::json_text;
+use super::media_order::has_media;
 use super::template_input::{TemplateInput, role, text};
 use crate::capabilities::Capabilities;
 use crate::reasoning_part;
@@ -83,6 +84,7 @@ pub(super) fn results_as_response(input: &mut TemplateInput, capabilities: &Capa
             }
             let content =
                 message.get("content").filter(|content| role(message) == "tool" && !is_response(content));
+            let content = content.filter(|content| !has_media(content));
             let Some(response) = content.map(response_of) else { return false };
             let id = message.get("tool_call_id").and_then(Value::as_str);
             let name = message.get("name").cloned().or_else(|| called.get(id?).cloned());

@@ -1,7 +1,9 @@
 //! Polyfills: changes to a conversation for features its template lacks.
 
 mod content;
+mod media_order;
 mod order;
+mod result_media;
 mod role;
 mod template_input;
 mod tool_calls;
@@ -49,6 +51,9 @@ pub enum Polyfill {
     SystemAdded,
     /// Tool results are moved right after their calls, and into the order of these.
     ResultsMoved,
+    /// Images and audio of tool results become those of a user message after the results, whose texts name
+    /// them in their places, because the template does not show them in a result.
+    ResultMediaInUserMessage,
     /// Calls without a result get an empty one.
     ResultsAdded,
     /// Instructions at the start are joined to one message.
@@ -115,6 +120,7 @@ const ALL: [(Polyfill, Apply); 31] = [
     (Polyfill::ArgumentValuesAsText, tool_calls::argument_values_as_text),
     (Polyfill::ResultsMoved, order::move_results),
     (Polyfill::ResultsAdded, order::add_results),
+    (Polyfill::ResultMediaInUserMessage, result_media::in_user_message),
     (Polyfill::CallIdsShortened, tool_calls::shorten_ids),
     (Polyfill::CallsSplit, tool_calls::split_calls),
     (Polyfill::ResultsAsResponse, content::results_as_response),
@@ -176,11 +182,14 @@ pub struct PolyfilledPrompt {
     pub prompt: Prompt,
     /// Polyfills applied to the conversation, in order; empty if the template renders it unchanged.
     pub polyfills: Vec<Polyfill>,
+    /// Images and audio of the conversation, by their numbers in the messages, in the order in which the
+    /// template got them; `None` if that is their own order.
+    pub media_order: Option<Vec<usize>>,
 }
 
 impl From<Prompt> for PolyfilledPrompt {
     fn from(prompt: Prompt) -> Self {
-        Self { prompt, polyfills: Vec::new() }
+        Self { prompt, polyfills: Vec::new(), media_order: None }
     }
 }
 
@@ -292,14 +301,15 @@ impl PolyfilledTemplate {
         capabilities: &Capabilities,
         render: Render<'_>,
     ) -> Result<PolyfilledPrompt> {
-        let (changed, polyfills) = self.polyfill(input, capabilities);
+        let (mut changed, polyfills) = self.polyfill(input, capabilities);
+        let media_order = media_order::take(&mut changed.messages);
         let prompt = render(&RenderInput {
             messages: &changed.messages,
             tools: &changed.tools,
             generation_prompt: input.generation_prompt,
             extra_context: &changed.extra_context,
         })?;
-        Ok(PolyfilledPrompt { prompt, polyfills })
+        Ok(PolyfilledPrompt { prompt, polyfills, media_order })
     }
 
     fn polyfill(
@@ -313,6 +323,7 @@ impl PolyfilledTemplate {
             extra_context: input.extra_context.clone(),
             unread_roles: self.unread_roles(input.messages),
         };
+        media_order::number(&mut input.messages);
         let enabled = ALL.iter().filter(|(polyfill, _)| self.polyfills.contains(*polyfill));
         let applied = enabled.filter(|(_, apply)| apply(&mut input, capabilities));
         let applied = applied.map(|(polyfill, _)| *polyfill).collect();

@@ -63,14 +63,11 @@ pub(super) fn system_in_user_text(input: &mut TemplateInput, capabilities: &Capa
 
 /// Results that the template does not show: all of them, or those that follow no call.
 pub(super) fn results_as_user_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
-    let orphans = capabilities.orders.results_without_call;
-    let mut after_call = false;
-    (!capabilities.tool_results || !orphans)
+    let mut shown_results = ShownResults::new(capabilities);
+    (!capabilities.tool_results || !capabilities.orders.results_without_call)
         && input.fold_into_user(|message| {
-            let is_result = role(message) == "tool";
-            after_call = has_calls(message) || (after_call && is_result);
-            let is_shown = capabilities.tool_results && (orphans || after_call);
-            let result = message.get("content").filter(|_| is_result && !is_shown)?;
+            let is_shown = shown_results.next(message)?;
+            let result = message.get("content").filter(|_| !is_shown)?;
             let mut shown = Map::new();
             shown.extend(message.get("name").map(|name| ("name".to_owned(), name.clone())));
             shown.insert(
@@ -79,4 +76,25 @@ pub(super) fn results_as_user_text(input: &mut TemplateInput, capabilities: &Cap
             );
             Some(format!("<tool_response>\n{}\n</tool_response>", tagged_json(&Value::Object(shown))))
         })
+}
+
+/// The results that a template shows, message by message.
+pub(super) struct ShownResults {
+    results: bool,
+    orphans: bool,
+    after_call: bool,
+}
+
+impl ShownResults {
+    pub fn new(capabilities: &Capabilities) -> Self {
+        let orphans = capabilities.orders.results_without_call;
+        Self { results: capabilities.tool_results, orphans, after_call: false }
+    }
+
+    /// Returns true if the next message is a result that the template shows; `None` for another message.
+    pub fn next(&mut self, message: &Map<String, Value>) -> Option<bool> {
+        let is_result = role(message) == "tool";
+        self.after_call = has_calls(message) || (self.after_call && is_result);
+        is_result.then_some(self.results && (self.orphans || self.after_call))
+    }
 }

@@ -111,7 +111,7 @@ fn parts(content: Value) -> Vec<Value> {
     }
 }
 
-fn text_part(text: &str) -> Value {
+pub(super) fn text_part(text: &str) -> Value {
     serde_json::json!({"type": "text", "text": text})
 }
 

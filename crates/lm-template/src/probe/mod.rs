@@ -123,6 +123,8 @@ impl<'a> Probe<'a> {
             object_results,
             response_results: !object_results
                 && self.any_style(|style| self.shows_calls(style, &["f"], &response, &[RESULT_KEY, OTHER])),
+            result_images: self.shows_result_medium("image"),
+            result_audio: self.shows_result_medium("audio"),
             user_after_results: self.any_style(|style| {
                 let question = self.message("user", WORD);
                 self.shows(&[self.called(style, &["f"], &answered), vec![question]].concat(), &[WORD])
@@ -140,6 +142,20 @@ impl<'a> Probe<'a> {
         let words = |text: &str| text.contains(WORD) && text.contains(OTHER);
         let shown = |text: String| words(&text) && !text.contains("'text'") && !text.contains("\"text\"");
         self.rendered(messages).is_some_and(shown)
+    }
+
+    /// Returns true if a medium between two texts of a tool result is written as one in a user message is.
+    fn shows_result_medium(&self, kind: &str) -> bool {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let parts = json!([text(WORD), {"type": kind}, text(OTHER)]);
+        let between = |messages: &[Value]| {
+            let text = self.rendered(messages)?;
+            let (_, rest) = text.split_once(WORD)?;
+            rest.split_once(OTHER).map(|(between, _)| between.trim().to_owned())
+        };
+        let shown = between(&[json!({"role": "user", "content": parts})]);
+        let shown = shown.filter(|text| !text.is_empty() && !text.contains("type"));
+        shown.is_some() && self.any_style(|style| between(&self.called(style, &["f"], &parts)) == shown)
     }
 
     fn any_style(&self, shows: impl Fn(CallStyle) -> bool) -> bool {
