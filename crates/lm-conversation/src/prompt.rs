@@ -157,7 +157,7 @@ impl Conversation {
             Overflow::Error | Overflow::DropOldest(_) => None,
         };
         let place = event.as_ref().map(|event| event.history).unwrap_or_default();
-        let (MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. }, ids) = rendered;
+        let (MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills, .. }, media, .. }, ids) = rendered;
         Ok(TurnPrompt {
             ids,
             media,
@@ -236,7 +236,7 @@ impl Conversation {
     /// Opens a reply whose text is at the end of a prompt.
     fn reopen_text(&self, text: &str, prompt: MediaPrompt) -> Result<TurnPrompt> {
         let ids = self.ids(&prompt)?;
-        let MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills }, media, .. } = prompt;
+        let MediaPrompt { rendered: PolyfilledPrompt { prompt, polyfills, .. }, media, .. } = prompt;
         let whole = prompt.text();
         // Templates trim.
         let text = [text, text.trim_end(), text.trim()].into_iter().find(|text| whole.ends_with(text));

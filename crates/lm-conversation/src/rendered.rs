@@ -42,7 +42,7 @@ impl RenderedPrompt {
     /// # Errors
     /// When the tokenizer fails on the text.
     pub fn new(rendered: &PolyfilledPrompt, tokenizer: &Tokenizer, content: ContentTokens) -> Result<Self> {
-        let PolyfilledPrompt { prompt, polyfills } = rendered;
+        let PolyfilledPrompt { prompt, polyfills, .. } = rendered;
         let ids = encode(prompt, tokenizer, content)?;
         let mut at = 0;
         let mut content = Vec::new();

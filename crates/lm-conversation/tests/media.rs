@@ -395,6 +395,83 @@ fn images_in_the_preface_and_in_results_of_tools() {
     }
 }
 
+fn result(parts: Vec<Part>) -> Message {
+    let mut result = Message::tool(None, "look", Value::Null);
+    result.content = Content::Parts(parts);
+    result
+}
+
+#[test]
+fn unusable_media_of_results_are_notes() {
+    let shown = |engine: &Engine, parts: Vec<Part>| {
+        let mut conversation = Conversation::new(engine, config()).unwrap();
+        conversation.set_history(vec![Message::user("Look."), Message::tool_calls(vec![]), result(parts)]);
+        let rendered = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap();
+        rendered.text.split_once("<tool>").unwrap().1.to_owned()
+    };
+    let image = |bytes: Vec<u8>| Part::Image(Media::from_bytes(bytes));
+    let (engine, _) = engine();
+    let whole = image_file(3, 2, 1);
+    let broken = image(whole[..whole.len() - 4].to_vec());
+    let text_before = |parts| shown(&engine, parts);
+    let noted = text_before(vec![text("I saw "), broken, text(" and "), blob(2)]);
+    let start = "I saw [image: image/bmp, 74 bytes, not shown: the BMP file cannot be decoded";
+    assert!(noted.starts_with(start), "{noted}");
+    assert!(noted.ends_with(&format!("] and {}\n", rows())), "{noted}");
+    let foreign = text_before(vec![Part::Audio(Media::from_bytes(&b"hello"[..])), audio(1)]);
+    assert!(foreign.starts_with("[audio: unknown type, 5 bytes, not shown: "), "{foreign}");
+    assert!(foreign.ends_with(&format!("]{}\n", audio_rows())), "{foreign}");
+    let small = EngineSettings { max_context: Some(160), ..EngineSettings::default() };
+    let large = text_before(vec![image(image_file(100, 100, 1))]);
+    assert!(large.matches(ROW).count() > 160, "it fits a larger context");
+    let noted = shown(&Fakes::default().engine(small), vec![image(image_file(100, 100, 1)), blob(2)]);
+    assert!(noted.contains("tokens do not fit the context]"), "{noted}");
+    assert!(noted.ends_with(&format!("{}\n", rows())), "{noted}");
+}
+
+#[test]
+fn media_of_results_are_notes_for_a_model_that_reads_none() {
+    let engine =
+        Engine::new(loaded(FakeLm::random(11, tokenizer().logits_width())), EngineSettings::default());
+    let mut conversation = Conversation::new(&engine.unwrap(), config()).unwrap();
+    conversation.send("Hi.").unwrap();
+    let png = Part::Image(Media::from_bytes([0; 8]).with_mime_type("image/png"));
+    for (part, note) in [
+        (png, "[image: image/png, 8 bytes, not shown]"),
+        (blob(1), "[image: image/bmp, 78 bytes, not shown]"),
+        (audio(1), "[audio: audio/wav, 8046 bytes, not shown]"),
+    ] {
+        let rendered = conversation.render(result(vec![part.clone()]), GenerationPrompt::Omit).unwrap();
+        assert!(rendered.text.ends_with(&format!("<tool>{note}\n")), "{}", rendered.text);
+        assert!(conversation.send(result(vec![part])).is_ok());
+    }
+    let error = conversation.send(user(vec![blob(1)])).unwrap_err();
+    assert!(matches!(error, Error::UnreadMedium { kind: MediaKind::Image, .. }), "of a user: {error}");
+}
+
+#[test]
+fn media_follow_results_that_the_template_moves() {
+    let (engine, _) = engine();
+    let call = |id: &str| lm_template::ToolCall::new("look", Default::default()).with_id(id);
+    let answered = |id: &str, seed| {
+        let mut message = result(vec![blob(seed)]);
+        message.tool_call_id = Some(id.to_owned());
+        message
+    };
+    let rows_of = |results: [Message; 2]| {
+        let mut conversation = Conversation::new(&engine, config()).unwrap();
+        let [first, second] = results;
+        let calls = Message::tool_calls(vec![call("a"), call("b")]);
+        conversation.set_history(vec![Message::user("Look."), calls, first, second]);
+        let ids = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap().ids;
+        ids.into_iter().filter(is_row).collect::<Vec<_>>()
+    };
+    let (a, b) = (answered("a", 1), answered("b", 2));
+    let in_order = rows_of([a.clone(), b.clone()]);
+    assert_eq!(rows_of([b, a]), in_order);
+    assert_ne!(rows_of([answered("a", 2), answered("b", 1)]), in_order);
+}
+
 #[test]
 fn templates_that_lose_or_invent_media_are_errors() {
     for (medium, token) in [(blob as fn(_) -> _, ROW), (audio, AUDIO_ROW)] {

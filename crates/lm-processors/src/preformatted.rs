@@ -1,7 +1,7 @@
 //! Template input for templates that print values verbatim (those of LiteRT-LM for Gemma 3 and
 //! FunctionGemma): declarations, arguments and results as finished text in the family's own syntax.
 
-use lm_template::{Content, Map, Message, Role, ToolSpec, Value};
+use lm_template::{Content, Map, Message, Part, Role, ToolSpec, Value};
 
 use crate::values::{in_braces, in_python};
 
@@ -42,7 +42,8 @@ impl Syntax {
             }
         }
         if message.role == Role::Tool {
-            message.content = Content::Text(self.result(&message));
+            let text = self.result(&message);
+            message.content = with_media(text, message.content);
         }
         message
     }
@@ -65,6 +66,17 @@ impl Syntax {
             }
         }
     }
+}
+
+/// A formatted result, and after it the media of the result that it formats.
+fn with_media(text: String, result: Content) -> Content {
+    let Content::Parts(mut parts) = result else { return Content::Text(text) };
+    parts.retain(|part| part.as_text().is_none());
+    if parts.is_empty() {
+        return Content::Text(text);
+    }
+    parts.insert(0, Part::Text(text));
+    Content::Parts(parts)
 }
 
 /// Formats a schema in braces: keywords in alphabetical order, type names in capitals.

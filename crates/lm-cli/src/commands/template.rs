@@ -190,7 +190,7 @@ fn render(
 }
 
 fn shown(args: &Args, line: &Line, rendered: &PolyfilledPrompt) -> Value {
-    let PolyfilledPrompt { prompt, polyfills } = rendered;
+    let PolyfilledPrompt { prompt, polyfills, .. } = rendered;
     let text = prompt.text();
     let mut answer = json!({"text": text});
     if args.spans || line.spans {

@@ -13,7 +13,7 @@ use crate::rendered::{ContentTokens, RenderedPrompt, encode};
 #[derive(Debug, Clone)]
 pub(crate) struct MediaPrompt {
     pub rendered: PolyfilledPrompt,
-    /// The media, in the order of the messages.
+    /// The media, in the order of the prompt's messages.
     pub media: Vec<Arc<Media>>,
     rows: Vec<Row>,
 }
@@ -35,9 +35,12 @@ impl MediaPrompt {
     /// [`Error::Placeholders`] if their number differs from the number of media.
     pub(crate) fn new(
         mut rendered: PolyfilledPrompt,
-        media: Vec<Arc<Media>>,
+        mut media: Vec<Arc<Media>>,
         tokens: &[MediaTokens],
     ) -> Result<Self> {
+        if let Some(order) = rendered.media_order.take() {
+            media = order.iter().filter_map(|&number| media.get(number).cloned()).collect();
+        }
         for tokens in tokens {
             let expected = media.iter().filter(|medium| medium.kind() == tokens.kind).count();
             let found = placeholders(&rendered.prompt, tokens);

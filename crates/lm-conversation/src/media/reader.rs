@@ -48,6 +48,15 @@ pub(crate) struct MediaMessage<'a> {
     pub media: Vec<Arc<Media>>,
 }
 
+/// Place of a medium.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    kind: MediaKind,
+    message: usize,
+    part: usize,
+    is_result: bool,
+}
+
 /// Reads the media of messages, one after another.
 pub(crate) struct MediaReader<'a> {
     settings: &'a MediaSettings,
@@ -64,39 +73,89 @@ impl<'a> MediaReader<'a> {
     }
 
     /// Reads the media of message `index`. Parts of an unsupported kind are kept: the model's processor
-    /// refuses them.
+    /// refuses them. In a tool result they become notes, and so do media that are damaged or too large: a
+    /// tool must not end the turn.
     ///
     /// # Errors
     /// [`Error::Medium`], [`Error::MediaFile`] and [`Error::TooManyMediaRows`]; [`Error::Cancelled`] and
     /// [`Error::DeadlineExceeded`].
     pub fn read<'m>(&mut self, message: &'m Message, index: usize) -> Result<MediaMessage<'m>> {
-        let is_read = |part: &Part| medium(part).is_some_and(|(kind, _)| self.engine.reads(kind));
-        let mut read = MediaMessage { message: Cow::Borrowed(message), media: Vec::new() };
+        let is_result = message.role == Role::Tool;
+        let (engine, mut media) = (self.engine, Vec::new());
+        let is_read = |part: &Part| medium(part).is_some_and(|(kind, _)| is_result || engine.reads(kind));
         if !message.content.parts().iter().any(is_read) {
-            return Ok(read);
+            return Ok(MediaMessage { message: Cow::Borrowed(message), media });
         }
         let mut parts = message.content.parts().to_vec();
         for (part, content) in parts.iter_mut().enumerate() {
-            let Some((kind, media)) = medium(content).filter(|(kind, _)| self.engine.reads(*kind)) else {
-                continue;
+            let Some((kind, source)) = medium(content).filter(|_| is_read(content)) else { continue };
+            let place = Place { kind, message: index, part, is_result };
+            let read = match is_result {
+                true => self.of_result(source, place)?,
+                false => Ok(self.of_message(source, place)?),
             };
-            let bytes = match &media.source {
-                MediaSource::Blob(bytes) => bytes.clone(),
-                MediaSource::Path(path) => self.open(path, kind, message).map_err(|source| {
-                    Error::MediaFile { kind, message: index, part, path: path.clone(), source }
-                })?,
+            *content = match read {
+                Ok(medium) => {
+                    media.push(medium);
+                    Part::Other(json!({"type": part_type(kind)}))
+                }
+                Err(reason) => Part::Text(content.note(reason.as_deref()).unwrap_or_default()),
             };
-            self.bounds.check()?;
-            let medium = self.decode(kind, bytes).map_err(|source| {
-                let source = Box::new(source);
-                Error::Medium { kind, message: index, part, source }
-            })?;
-            self.count(&medium)?;
-            read.media.push(medium);
-            *content = Part::Other(json!({"type": part_type(kind)}));
         }
-        read.message.to_mut().content = parts.into();
-        Ok(read)
+        let mut message = message.clone();
+        message.content = parts.into();
+        Ok(MediaMessage { message: Cow::Owned(message), media })
+    }
+
+    /// Reads a medium of a tool result; an inner error is the reason, if any, why it is not shown.
+    fn of_result(
+        &mut self,
+        source: &lm_template::Media,
+        place: Place,
+    ) -> Result<Result<Arc<Media>, Option<String>>> {
+        if !self.engine.reads(place.kind) {
+            return Ok(Err(None));
+        }
+        let medium = match self.decoded(source, place) {
+            Ok(medium) => medium,
+            Err(Error::Medium { source, .. }) if is_of_file(&source) => {
+                return Ok(Err(Some(source.to_string())));
+            }
+            Err(error) => return Err(error),
+        };
+        let most = self.engine.context_tokens() / 4 * 3;
+        let before = if self.bounds.max_rows.is_some() { self.rows } else { 0 };
+        if before + medium.rows() > most {
+            let rows = medium.rows();
+            return Ok(Err(Some(format!("its {rows} tokens do not fit the context"))));
+        }
+        self.count(&medium)?;
+        Ok(Ok(medium))
+    }
+
+    fn of_message(&mut self, source: &lm_template::Media, place: Place) -> Result<Arc<Media>> {
+        let medium = self.decoded(source, place)?;
+        self.count(&medium)?;
+        Ok(medium)
+    }
+
+    fn decoded(&self, source: &lm_template::Media, place: Place) -> Result<Arc<Media>> {
+        let Place { kind, message, part, .. } = place;
+        let bytes = match &source.source {
+            MediaSource::Blob(bytes) => bytes.clone(),
+            MediaSource::Path(path) => self.open(path, place).map_err(|source| Error::MediaFile {
+                kind,
+                message,
+                part,
+                path: path.clone(),
+                source,
+            })?,
+        };
+        self.bounds.check()?;
+        self.decode(kind, bytes).map_err(|source| {
+            let source = Box::new(source);
+            Error::Medium { kind, message, part, source }
+        })
     }
 
     fn decode(&self, kind: MediaKind, bytes: Vec<u8>) -> lm_session::Result<Arc<Media>> {
@@ -118,8 +177,8 @@ impl<'a> MediaReader<'a> {
         }
     }
 
-    fn open(&self, path: &Path, kind: MediaKind, message: &Message) -> io::Result<Vec<u8>> {
-        if self.settings.files == MediaFiles::Refused || message.role == Role::Tool {
+    fn open(&self, path: &Path, Place { kind, is_result, .. }: Place) -> io::Result<Vec<u8>> {
+        if self.settings.files == MediaFiles::Refused || is_result {
             let reason = "paths of messages are not opened; send the bytes";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
         }
@@ -133,4 +192,9 @@ impl<'a> MediaReader<'a> {
         File::open(path)?.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
+}
+
+/// Returns true for an error of a file itself, not of the engine.
+fn is_of_file(error: &lm_session::Error) -> bool {
+    matches!(error, lm_session::Error::Media(_) | lm_session::Error::Model(_))
 }
