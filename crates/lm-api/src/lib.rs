@@ -49,6 +49,7 @@ pub use lm_conversation::{
 };
 pub use lm_session::{AdapterId, Pooling};
 pub use lm_template::json_from_slice;
+pub use media::media_parts;
 pub use model_names::find_model;
 pub use ollama::{
     KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, ollama_embed, ollama_embeddings, ollama_error,

@@ -1,6 +1,6 @@
 //! Images and audio in requests: their bytes, in base64. Nothing is fetched, and no file is opened.
 
-use lm_template::{Media, Part};
+use lm_template::{Content, Media, Part};
 use serde_json::{Map, Value, json};
 
 use crate::error::{ApiError, Result};
@@ -11,6 +11,19 @@ const UNSUPPORTED: &str = "unsupported_content";
 
 /// Supported audio formats, by their names in `input_audio`. The format itself is detected from the bytes.
 const AUDIO: [&str; 4] = ["wav", "mp3", "flac", "ogg"];
+
+/// Formats of `input_audio` by MIME types.
+const AUDIO_TYPES: [(&str, &str); 9] = [
+    ("audio/wav", "wav"),
+    ("audio/x-wav", "wav"),
+    ("audio/wave", "wav"),
+    ("audio/mpeg", "mp3"),
+    ("audio/mp3", "mp3"),
+    ("audio/flac", "flac"),
+    ("audio/x-flac", "flac"),
+    ("audio/ogg", "ogg"),
+    ("audio/vorbis", "ogg"),
+];
 
 /// Error of a part of a type that the models do not read, or that the API of the request does not have.
 pub(crate) fn unsupported(at: &str, kind: &str, expected: &str) -> ApiError {
@@ -135,4 +148,46 @@ pub(crate) fn source(fields: &Map<String, Value>, at: &str) -> Result<Part> {
 
 fn text<'a>(value: &'a Value, at: &str) -> Result<&'a str> {
     value.as_str().ok_or_else(|| ApiError::unexpected(at, json_type(value), "a string"))
+}
+
+/// A content with images or audio as parts of chat completions: `text`, `image_url` with a data URL,
+/// `input_audio`. Audio of another format is a note. `None` for a content without images and audio.
+///
+/// ```
+/// use lm_api::media_parts;
+/// use lm_template::{Content, Media, Part};
+///
+/// let image = Media::from_base64("AAEC")?.with_mime_type("image/png");
+/// let parts = media_parts(&Content::Parts(vec![Part::Image(image)])).expect("an image");
+/// assert_eq!(parts[0]["image_url"]["url"], "data:image/png;base64,AAEC");
+/// assert_eq!(media_parts(&Content::Text("no image".to_owned())), None);
+/// # Ok::<(), String>(())
+/// ```
+pub fn media_parts(content: &Content) -> Option<Vec<Value>> {
+    let parts = content.parts();
+    let has_media = parts.iter().any(|part| matches!(part, Part::Image(_) | Part::Audio(_)));
+    has_media.then(|| parts.iter().map(openai_part).collect())
+}
+
+fn openai_part(part: &Part) -> Value {
+    match part {
+        Part::Image(media) if let Some(data) = media.to_base64() => {
+            let mime_type = media.mime_type().unwrap_or("application/octet-stream");
+            json!({"type": "image_url", "image_url": {"url": format!("data:{mime_type};base64,{data}")}})
+        }
+        Part::Audio(media) if let Some((data, format)) = media.to_base64().zip(audio_format(media)) => {
+            json!({"type": "input_audio", "input_audio": {"data": data, "format": format}})
+        }
+        Part::Other(part) => part.clone(),
+        part => {
+            let text = part.as_text().map(str::to_owned).or_else(|| part.note(None));
+            json!({"type": "text", "text": text.unwrap_or_default()})
+        }
+    }
+}
+
+/// Format of an audio clip as `input_audio` names it.
+fn audio_format(media: &Media) -> Option<&'static str> {
+    let mime_type = media.mime_type()?;
+    AUDIO_TYPES.iter().find(|(known, _)| mime_type == *known).map(|(_, format)| *format)
 }

@@ -155,7 +155,7 @@ impl Screen {
     pub fn tool_result(&mut self, result: &Message) -> io::Result<()> {
         let text = match &result.content {
             Content::Json(value) => json_line(value),
-            content => content.text().to_string(),
+            content => content.text_with_notes(),
         };
         self.note(&format!("← {text}"))
     }

@@ -99,8 +99,8 @@ export class Runner {
     return !controller.signal.aborted;
   }
 
-  #answer(conversation, call, { outcome, content }, after = path(conversation).at(-1)) {
-    append(conversation, after.id, { role: "tool", call: call.id, name: call.name, outcome, content });
+  #answer(conversation, call, result, after = path(conversation).at(-1)) {
+    append(conversation, after.id, { role: "tool", call: call.id, name: call.name, ...result });
   }
 
   #tooMany(conversation, last) {

@@ -21,8 +21,9 @@ export function addServerTools(api, list) {
 }
 
 async function callServer(api, name, values, signal) {
-  const { content, is_error: isError } = await api.callTool(name, values, signal);
-  return { outcome: isError ? "error" : "ok", content: respaced(content) };
+  const { content, parts, is_error: isError } = await api.callTool(name, values, signal);
+  const result = { outcome: isError ? "error" : "ok", content: respaced(content) };
+  return parts ? { ...result, parts } : result; // Images and audio, for a model that reads them.
 }
 
 /** A text with its JSON spaced, if it is an object or a list. */

@@ -92,7 +92,7 @@ export function openCalls(nodes) {
 export function toMessages(nodes, system) {
   const messages = nodes.flatMap((node) => {
     if (node.role === "user") return [{ role: "user", content: userContent(node) }];
-    if (node.role === "tool") return [{ role: "tool", tool_call_id: node.call, name: node.name, content: node.content }];
+    if (node.role === "tool") return [{ role: "tool", tool_call_id: node.call, name: node.name, content: node.parts ?? node.content }];
     return node.content || node.calls.length ? [assistant(node)] : [];
   });
   return system.trim() ? [{ role: "system", content: system }, ...messages] : messages;

@@ -57,6 +57,75 @@ fn image_is_the_same_over_all_apis() {
     assert!(duration("total_duration") >= parts, "{object}");
 }
 
+const CALL: &str = "call_0";
+
+/// A turn of chat completions with the content of a tool's result.
+fn after_result(server: &Running, content: &Value) -> Response {
+    let function = json!({"name": "look", "arguments": "{}"});
+    let messages = json!([
+        {"role": "user", "content": "What is it?"},
+        {"role": "assistant", "tool_calls": [{"id": CALL, "type": "function", "function": function}]},
+        {"role": "tool", "tool_call_id": CALL, "content": content},
+    ]);
+    server.post("/v1/chat/completions", &json!({"messages": messages, "max_tokens": 12, "temperature": 0}))
+}
+
+fn said(response: &Response) -> Value {
+    assert_eq!(response.status, 200, "{}", response.body);
+    response.json()["choices"][0]["message"]["content"].clone()
+}
+
+#[test]
+fn image_of_a_result_is_the_same_over_all_apis() {
+    let server = server();
+    let file = image_file(3, 2, 1);
+    let image = |file: &[u8]| json!([{"type": "image_url", "image_url": {"url": url(file)}}]);
+    let expected = said(&after_result(&server, &image(&file)));
+    assert_ne!(said(&after_result(&server, &image(&image_file(3, 2, 2)))), expected, "a pixel differs");
+    let source = json!({"type": "base64", "media_type": "image/bmp", "data": STANDARD.encode(&file)});
+    let result =
+        json!({"type": "tool_result", "tool_use_id": CALL, "content": [{"type": "image", "source": source}]});
+    let messages = json!([
+        {"role": "user", "content": "What is it?"},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": CALL, "name": "look", "input": {}}]},
+        {"role": "user", "content": [result]},
+    ]);
+    let body = json!({"messages": messages, "max_tokens": 12, "temperature": 0});
+    assert_eq!(server.post("/v1/messages", &body).json()["content"][0]["text"], expected);
+    let output = json!([{"type": "input_image", "image_url": url(&file)}]);
+    let input = json!([
+        {"role": "user", "content": "What is it?"},
+        {"type": "function_call", "call_id": CALL, "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": CALL, "output": output},
+    ]);
+    let body = json!({"input": input, "max_output_tokens": 12, "temperature": 0});
+    let object = server.post("/v1/responses", &body).json();
+    assert_eq!(object["output"][0]["content"][0]["text"], expected, "{object}");
+    let messages = json!([
+        {"role": "user", "content": "What is it?"},
+        {"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": {}}}]},
+        {"role": "tool", "tool_name": "look", "images": [STANDARD.encode(&file)]},
+    ]);
+    let options = json!({"num_predict": 12, "temperature": 0});
+    let object =
+        server.post("/api/chat", &json!({"messages": messages, "stream": false, "options": options})).json();
+    assert_eq!(object["message"]["content"], expected, "{object}");
+}
+
+#[test]
+fn result_with_an_unusable_medium_is_read_without_it() {
+    let text_model = Running::scripted(["Hello!"], ServerConfig::default());
+    let image = |file: &[u8]| json!({"type": "image_url", "image_url": {"url": url(file)}});
+    let text = json!({"type": "text", "text": "A page."});
+    for part in [image(&image_file(1, 1, 1)), input_audio(&audio_file(1, 1), "wav")] {
+        assert_eq!(said(&after_result(&text_model, &json!([text, part]))), "Hello!");
+    }
+    let whole = image_file(300, 200, 1);
+    for broken in [image(b"Hello"), image(&whole[..whole.len() / 2]), input_audio(&whole, "wav")] {
+        said(&after_result(&server(), &json!([text, broken])));
+    }
+}
+
 #[test]
 fn invalid_image_is_a_request_error() {
     let server = server();

@@ -57,6 +57,37 @@ fn tools_are_listed_and_called() {
     assert!(response.json()["content"].as_str().expect("text").contains("location"), "{}", response.body);
 }
 
+/// A tool whose result is a list.
+fn lists(result: Value) -> ServedTools {
+    ServedTools::new(move || {
+        let (spec, result) = (ToolSpec::new("look", "Looks.", json!({"type": "object"})), result.clone());
+        Toolset::new().with_fn(spec, move |_: Map<String, Value>| Ok(result.clone())).expect("a tool")
+    })
+}
+
+#[test]
+fn media_of_results_are_parts_beside_the_text() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let called = |result: &Value| {
+        let called = serve(lists(result.clone())).post("/v1/tools/call", &json!({"name": "look"})).json();
+        assert_eq!(called["is_error"], false, "{called}");
+        called
+    };
+    let image = json!({"type": "image", "blob": "AAEC", "mime_type": "image/png"});
+    let seen = called(&json!([text("This:\n"), image]));
+    assert_eq!(seen["content"], "This:\n[image: image/png, 3 bytes, not shown]");
+    let url = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AAEC"}});
+    assert_eq!(seen["parts"], json!([text("This:\n"), url]));
+    let heard = called(&json!([{"type": "audio", "blob": "AAEC", "mime_type": "audio/mpeg"}]));
+    let input = json!({"type": "input_audio", "input_audio": {"data": "AAEC", "format": "mp3"}});
+    assert_eq!(heard["parts"], json!([input]));
+    let unheard = called(&json!([{"type": "audio", "blob": "AAEC", "mime_type": "audio/midi"}, image]));
+    assert_eq!(unheard["parts"], json!([text("[audio: audio/midi, 3 bytes, not shown]"), url]));
+    for without in [json!([1, 2]), json!([text("a")]), json!("a")] {
+        assert_eq!(called(&without).get("parts"), None);
+    }
+}
+
 #[test]
 fn unknown_tools_and_invalid_calls_are_rejected() {
     let server = serve(ServedTools::new(demo));

@@ -25,6 +25,10 @@ pub trait Tool: Send + Sync {
     /// Runs the tool. A [`Toolset`](crate::Toolset) passes only arguments that are valid for the schema of
     /// [`spec`](Self::spec), and calls it on its own thread. An error is a message for the model, instead of
     /// a result.
+    ///
+    /// A result that is a list of `{"type": "text", "text": …}` and of `{"type": "image", "blob": …}` or
+    /// `{"type": "audio", "blob": …}`, with the base64 of a file, shows the images and audio to a model that
+    /// reads them; other models read notes in their places. A `mime_type` may be beside the `blob`.
     fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput;
 
     /// Returns true if [`call`](Self::call) returns a future at once, so that it needs no thread. Default

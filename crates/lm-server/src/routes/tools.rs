@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ApiError, Fields, RequestBody};
+use lm_api::{ApiError, Fields, RequestBody, media_parts};
 use lm_tools::{CallEvent, CallResult, Map, RunningCalls, ToolCall};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +43,8 @@ pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
 }
 
 /// Runs a call, `{"name", "arguments"}`; a disconnect cancels it. An error of the tool, or of its arguments,
-/// is a result for the model.
+/// is a result for the model. With images or audio there are `parts` beside the text: content of a `tool`
+/// message for `/v1/chat/completions`.
 pub(crate) async fn call(
     State(app): State<SharedApp>,
     JsonBody(body): JsonBody,
@@ -58,8 +59,11 @@ pub(crate) async fn call(
     let _place = app.place()?;
     let running = tools.start(vec![call], &app.cancel, app.deadline());
     let CallResult { message, error, .. } = result(running).await?;
-    let object =
-        json!({"name": message.name, "content": message.content.text(), "is_error": error.is_some()});
+    let content = message.content.text_with_notes();
+    let mut object = json!({"name": message.name, "content": content, "is_error": error.is_some()});
+    if let Some(parts) = media_parts(&message.content) {
+        object["parts"] = parts.into();
+    }
     Ok(respond(StatusCode::OK, &object))
 }
 

@@ -4,7 +4,7 @@ use super::decisions::with_request_to_answer;
 use super::driver::Driver;
 use crate::error::Result;
 use lm_conversation::{ToolChoice, Turn};
-use lm_template::{Message, Role};
+use lm_template::{Content, Message, Part, Role};
 
 /// Tag before a result in the prompts of the Hermes syntax, which Qwen's models use too, and of the
 /// polyfills.
@@ -58,6 +58,9 @@ impl Driver {
 /// Adds a request to answer to a result at the end of the input.
 fn ask_to_answer(input: &mut [Message]) -> bool {
     let Some(result) = input.last_mut().filter(|last| last.role == Role::Tool) else { return false };
-    result.content = with_request_to_answer(&result.content.text()).into();
+    match &mut result.content {
+        Content::Parts(parts) => parts.push(Part::Text(with_request_to_answer(""))),
+        content => *content = with_request_to_answer(&content.text()).into(),
+    }
     true
 }

@@ -1,6 +1,6 @@
 //! Slot for the single result of a call.
 
-use super::content::{content, discard};
+use super::content::{MaxBytes, content, discard};
 use super::event::CallResult;
 use super::updates::{Reporter, Updates};
 use crate::tool_error::{ToolError, ToolErrorKind};
@@ -23,7 +23,7 @@ pub(crate) struct Answer {
     id: Option<String>,
     name: String,
     started: Instant,
-    max_bytes: usize,
+    max_bytes: MaxBytes,
     updates: Arc<Updates>,
     /// Number of started attempts, with [`GIVEN`] once there is a result.
     state: AtomicU32,
@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 
 impl Answer {
     /// Creates the slot of a call that starts now, with its number.
-    pub fn new((index, call): (usize, &ToolCall), max_bytes: usize, updates: Arc<Updates>) -> Self {
+    pub fn new((index, call): (usize, &ToolCall), max_bytes: MaxBytes, updates: Arc<Updates>) -> Self {
         Self {
             index,
             id: call.id.clone(),

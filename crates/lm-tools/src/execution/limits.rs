@@ -1,5 +1,6 @@
 //! Limits of calls.
 
+use super::content::MaxBytes;
 use super::retry_policy::RetryPolicy;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,10 +28,20 @@ pub struct CallLimits {
     /// call is not started, and its result says so. At least 1. Together with the running calls, it bounds
     /// the threads of tools that never end. Default 64.
     pub max_abandoned: usize,
-    /// Maximum bytes of a result; a longer one is cut, with a mark. Default 65,536.
+    /// Maximum bytes of a result; a longer one is cut, with a mark. Images and audio do not count. Default
+    /// 65,536.
     pub max_result_bytes: usize,
+    /// Maximum bytes of the images and audio of a result, decoded, of 32 at most; text tells of the others.
+    /// Default 16 MiB.
+    pub max_result_media_bytes: usize,
     /// Retries of failed calls of tools without [their own policy](crate::Tool::retries). Default: none.
     pub retries: RetryPolicy,
+}
+
+impl CallLimits {
+    pub(crate) fn result_bytes(&self) -> MaxBytes {
+        MaxBytes { text: self.max_result_bytes, media: self.max_result_media_bytes }
+    }
 }
 
 impl Default for CallLimits {
@@ -41,6 +52,7 @@ impl Default for CallLimits {
             max_parallel: 8,
             max_abandoned: 64,
             max_result_bytes: 1 << 16,
+            max_result_media_bytes: 16 << 20,
             retries: RetryPolicy::NONE,
         }
     }

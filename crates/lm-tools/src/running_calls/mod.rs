@@ -162,7 +162,7 @@ impl RunningCalls {
 
     /// Starts a call, or sets its error.
     fn start(&self, index: usize, mut call: ToolCall) {
-        let max_bytes = self.tools.limits().max_result_bytes;
+        let max_bytes = self.tools.limits().result_bytes();
         let answer = Arc::new(Answer::new((index, &call), max_bytes, self.updates.clone()));
         match self.admitted(&mut call) {
             Ok(entry) => self.run(entry, call, answer),

@@ -105,7 +105,7 @@ fn is_cut(file: &mut File) -> io::Result<bool> {
 
 impl From<&AgentStep> for AuditEntry {
     fn from(step: &AgentStep) -> Self {
-        let result = step.result.content.text();
+        let result = step.result.content.text_with_notes();
         Self {
             time: Timestamp::now().to_string(),
             id: step.call.id.clone(),
