@@ -125,6 +125,34 @@ pub enum Error {
         /// The other tool.
         other: String,
     },
+    /// A request for a resource or a prompt failed.
+    #[error("{message}")]
+    Request {
+        /// Description of the problem, with the server's name.
+        message: String,
+    },
+    /// No server offers resources.
+    #[error("no MCP server has the resource `{uri}`: none has resources")]
+    NoResource {
+        /// The address that was asked for.
+        uri: String,
+    },
+    /// No server, or more than one, has a prompt of this name.
+    #[error("{}", prompt_of(name, several))]
+    NoPrompt {
+        /// The name that was asked for.
+        name: String,
+        /// The names with their servers, if several have it.
+        several: Vec<String>,
+    },
+    /// An argument that a prompt needs is missing.
+    #[error("the prompt `{prompt}` needs the argument `{argument}`")]
+    MissingArgument {
+        /// Name of the prompt.
+        prompt: String,
+        /// Name of the argument.
+        argument: String,
+    },
     /// No runtime for connections can be made.
     #[error("the runtime of MCP connections cannot be started")]
     Runtime(#[source] std::io::Error),
@@ -159,4 +187,13 @@ pub enum Error {
 /// The end of a message: the available keys.
 fn found_keys(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(", found `{}`", found.join("`, `")) }
+}
+
+fn prompt_of(name: &str, several: &[String]) -> String {
+    match several.is_empty() {
+        true => format!("no MCP server has a prompt `{name}`"),
+        false => {
+            format!("several MCP servers have a prompt `{name}`: expected one of {}", several.join(", "))
+        }
+    }
 }

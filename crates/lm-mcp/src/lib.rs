@@ -8,7 +8,10 @@ mod names;
 mod runtime;
 mod server;
 
-pub use client::{Mcp, McpBuilder, McpLimits, McpServer, McpTool, Problem};
+pub use client::{
+    Listed, Mcp, McpBuilder, McpLimits, McpPrompt, McpPromptArgument, McpResource, McpServer, McpTool,
+    Problem,
+};
 pub use config::{CommandConfig, HttpConfig, McpServers, ServerConfig, ServerTransport, UnknownKey};
 pub use error::{Error, Result};
 pub use lm_tools::Toolset;

@@ -1,5 +1,6 @@
 //! Integration tests in one program; those that measure their process are programs of their own.
 
+mod catalog;
 mod common;
 mod faults;
 mod files;
@@ -7,4 +8,5 @@ mod hostile_http;
 mod hostile_servers;
 mod programs;
 mod reference;
+mod restarts;
 mod serving;

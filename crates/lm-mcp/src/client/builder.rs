@@ -1,7 +1,8 @@
 //! Description and creation of connections.
 
-use super::connection::{self, Running, Service, Stream, Target};
+use super::connection::{Stream, Target};
 use super::host::{Host, Signals};
+use super::link::{Link, Links};
 use super::listing::{self, Source};
 use super::shared::{self, Server, Shared};
 use super::{Mcp, McpLimits};
@@ -121,12 +122,12 @@ impl fmt::Debug for McpBuilder {
 /// Connections without their runtime.
 struct Connected {
     shared: Arc<Shared>,
-    services: Vec<Service>,
+    links: Links,
 }
 
 impl Connected {
     fn on(self, host: Host) -> Mcp {
-        Mcp { shared: self.shared, _services: self.services, _host: host }
+        Mcp { shared: self.shared, _links: self.links, host }
     }
 }
 
@@ -134,10 +135,10 @@ impl Connected {
 async fn connect_all(planned: Vec<Planned>, limits: McpLimits, signals: Signals) -> Result<Connected> {
     let connect = |planned: Planned| tokio::spawn(connect_one(planned, limits, signals.clone()));
     let tasks: Vec<_> = planned.into_iter().map(connect).collect();
-    let (mut servers, mut services) = (Vec::new(), Vec::new());
+    let (mut servers, mut links) = (Vec::new(), Links(Vec::new()));
     for task in tasks {
-        let (service, server) = task.await.unwrap_or_else(|_| Err(runtime_ended()))?;
-        services.push(service);
+        let server = task.await.unwrap_or_else(|_| Err(runtime_ended()))?;
+        links.0.push(server.source.link.clone());
         servers.push(server);
     }
     let sources: Vec<_> = servers.iter().map(|server: &Server| server.source.clone()).collect();
@@ -145,15 +146,15 @@ async fn connect_all(planned: Vec<Planned>, limits: McpLimits, signals: Signals)
     for server in sources.into_iter().enumerate() {
         tokio::spawn(shared::refresh(Arc::downgrade(&shared), server, signals.stop.clone()));
     }
-    Ok(Connected { shared, services })
+    Ok(Connected { shared, links })
 }
 
-async fn connect_one(planned: Planned, limits: McpLimits, signals: Signals) -> Result<(Service, Server)> {
+async fn connect_one(planned: Planned, limits: McpLimits, signals: Signals) -> Result<Server> {
     let Planned { name, prefix, target } = planned;
-    let Running { connection, service } = connection::connect(name.into(), target, limits, signals).await?;
-    let source = Source { connection, prefix, limits, runtime: Handle::current() };
+    let link = Link::connect(name.into(), target, limits, signals).await?;
+    let source = Source { link, prefix, limits, runtime: Handle::current() };
     let listing = listing::list(source.clone()).await?;
-    Ok((service, Server { source, listing }))
+    Ok(Server { source, listing })
 }
 
 fn runtime_ended() -> Error {

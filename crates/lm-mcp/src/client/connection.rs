@@ -52,8 +52,6 @@ pub(super) struct Running {
 pub(super) struct Connection {
     pub server: Arc<str>,
     pub peer: Peer<RoleClient>,
-    /// Notified when the server has changed its tools.
-    pub changed: Arc<Notify>,
     /// `None` for a server that this process did not start.
     ended: Option<watch::Receiver<Option<Ended>>>,
 }
@@ -64,21 +62,23 @@ pub(super) async fn connect(
     target: Target,
     limits: McpLimits,
     signals: Signals,
+    changed: Arc<Notify>,
 ) -> Result<Running> {
+    let handler = Handler { server: server.clone(), changed };
     match target {
         Target::Config(ServerTransport::Command(config)) => {
             let process = process::start(&server, &config, signals)?;
             let transport = lines(process.stdout, process.stdin, limits);
-            handshake(server, transport, limits, process.stderr, Some(process.ended)).await
+            handshake(handler, transport, limits, process.stderr, Some(process.ended)).await
         }
         Target::Config(ServerTransport::Http(config)) => {
             drop(signals); // No program holds up the end.
             let transport = http::transport(&server, &config, limits.max_message_bytes)?;
-            handshake(server, transport, limits, Tail::default(), None).await
+            handshake(handler, transport, limits, Tail::default(), None).await
         }
         Target::Stream(stream) => {
             let (read, write) = tokio::io::split(stream);
-            handshake(server, lines(read, write, limits), limits, Tail::default(), None).await
+            handshake(handler, lines(read, write, limits), limits, Tail::default(), None).await
         }
     }
 }
@@ -92,7 +92,7 @@ where
 }
 
 async fn handshake<T>(
-    server: Arc<str>,
+    handler: Handler,
     transport: T,
     limits: McpLimits,
     stderr: Tail,
@@ -101,13 +101,12 @@ async fn handshake<T>(
 where
     T: Transport<RoleClient> + 'static,
 {
-    let changed = Arc::new(Notify::new());
-    let handler = Handler { server: server.clone(), changed: changed.clone() };
+    let server = handler.server.clone();
     // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
     let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(Paced::new(transport)));
     match tokio::time::timeout(limits.start_timeout, serving).await {
         Ok(Ok(service)) => {
-            let connection = Connection { server, peer: service.peer().clone(), changed, ended };
+            let connection = Connection { server, peer: service.peer().clone(), ended };
             Ok(Running { connection: Arc::new(connection), service })
         }
         Ok(Err(error)) => {
@@ -141,6 +140,17 @@ impl Connection {
         self.peer.peer_info()
     }
 
+    /// Waits briefly for the end of the server's program and of the connection.
+    pub async fn ended(&self) {
+        let closed = async {
+            has_ended(self.ended.clone()).await;
+            while !self.peer.is_transport_closed() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(END_DELAY, closed).await;
+    }
+
     /// Description of the failure of a request, for the model and the user.
     pub async fn failure(&self, error: ServiceError) -> String {
         let server = &self.server;
@@ -154,7 +164,8 @@ impl Connection {
             error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                 if let Some(Ended(status)) = has_ended(self.ended.clone()).await {
                     return format!(
-                        "MCP server `{server}` has ended ({status}): its tools cannot be called any more"
+                        "MCP server `{server}` has ended ({status}) during the call, which may have taken \
+                         effect; the next call starts the server again"
                     );
                 }
                 let cause = match &error {

@@ -1,14 +1,16 @@
 //! Results of MCP tools as tool results of this crate.
 
+use lm_template::{Content, Media, Part};
 use lm_tools::{ToolError, Value};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// Converts the result of a call: the structured content if there is any, otherwise the text. Content that a
-/// tool message has no place for is described in brackets. An error of the tool is an error with its text.
+/// Converts the result of a call: the structured content if there is any, otherwise the text, with images and
+/// audio as parts in their places. Content that a tool message has no place for is described in brackets. An
+/// error of the tool is an error with its text.
 pub(super) fn result(result: CallToolResult) -> Result<Value, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     if is_error == Some(true) {
-        let text = joined(content.iter().map(described));
+        let text = Content::Parts(joined(content.iter().flat_map(parts))).text_with_notes();
         let text = match structured_content {
             Some(structured) if text.is_empty() => structured.to_string(),
             _ => text,
@@ -20,51 +22,100 @@ pub(super) fn result(result: CallToolResult) -> Result<Value, ToolError> {
         }));
     }
     let Some(structured) = structured_content else {
-        return Ok(Value::String(joined(content.iter().map(described))));
+        return Ok(value(joined(content.iter().flat_map(parts))));
     };
     // Its texts repeat the structured content.
-    let others: Vec<_> = content.iter().filter(|block| block.as_text().is_none()).map(described).collect();
+    let others: Vec<_> = content.iter().filter(|block| block.as_text().is_none()).flat_map(parts).collect();
     if others.is_empty() {
         return Ok(structured);
     }
-    Ok(Value::String(joined(std::iter::once(structured.to_string()).chain(others))))
+    Ok(value(joined(std::iter::once(Part::Text(structured.to_string())).chain(others))))
 }
 
-fn joined(texts: impl Iterator<Item = String>) -> String {
-    texts.collect::<Vec<_>>().join("\n")
+/// Puts line breaks between parts.
+pub(super) fn joined(parts: impl Iterator<Item = Part>) -> Vec<Part> {
+    let mut joined: Vec<Part> = Vec::new();
+    for (index, part) in parts.enumerate() {
+        let gap = if index == 0 { "" } else { "\n" };
+        match (joined.last_mut(), part) {
+            (Some(Part::Text(before)), Part::Text(text)) => *before += &format!("{gap}{text}"),
+            (Some(Part::Text(before)), medium) => {
+                *before += gap;
+                joined.push(medium);
+            }
+            (_, Part::Text(text)) => joined.push(Part::Text(format!("{gap}{text}"))),
+            (None, medium) => joined.push(medium),
+            (Some(_), medium) => joined.extend([Part::Text(gap.to_owned()), medium]),
+        }
+    }
+    joined
 }
 
-/// The text of a block, or a description of it.
-fn described(block: &ContentBlock) -> String {
+/// A text, or a list of parts if there are media among them.
+fn value(mut parts: Vec<Part>) -> Value {
+    match (parts.pop(), parts.is_empty()) {
+        (None, _) => Value::String(String::new()),
+        (Some(Part::Text(text)), true) => Value::String(text),
+        (Some(last), _) => parts.iter().chain([&last]).map(Part::to_json).collect(),
+    }
+}
+
+/// The text of a block, its image or audio, or a description of it.
+pub(super) fn parts(block: &ContentBlock) -> Vec<Part> {
     match block {
-        ContentBlock::Text(text) => text.text.clone(),
-        ContentBlock::Image(image) => media("image", &image.mime_type, &image.data),
-        ContentBlock::Audio(audio) => media("audio", &audio.mime_type, &audio.data),
+        ContentBlock::Text(text) => vec![Part::Text(text.text.clone())],
+        ContentBlock::Image(image) => vec![medium("image", &image.mime_type, &image.data)],
+        ContentBlock::Audio(audio) => vec![medium("audio", &audio.mime_type, &audio.data)],
         ContentBlock::Resource(resource) => embedded(&resource.resource),
         ContentBlock::ResourceLink(link) => {
             let title = link.title.as_ref().unwrap_or(&link.name);
             let kind = link.mime_type.iter().map(|kind| format!(", {kind}"));
             let size = link.size.iter().map(|size| format!(", {size} bytes"));
             let about = link.description.iter().map(|about| format!(": {about}"));
-            format!("[link to {} ({title}{})]", link.uri, kind.chain(size).chain(about).collect::<String>())
+            let about = kind.chain(size).chain(about).collect::<String>();
+            vec![Part::Text(format!("[link to {} ({title}{about})]", link.uri))]
         }
-        other => format!("[content of an unknown kind: {}]", kind(other)),
+        other => vec![unknown(other)],
     }
 }
 
-fn embedded(resource: &ResourceContents) -> String {
+/// The text of a resource, its image or audio after its address, or a description of it.
+pub(super) fn embedded(resource: &ResourceContents) -> Vec<Part> {
     match resource {
-        ResourceContents::TextResourceContents { uri, text, .. } => format!("[{uri}]\n{text}"),
-        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-            let kind = mime_type.as_deref().unwrap_or("unknown type");
-            format!("[{uri}: {kind}, {} bytes, not shown]", decoded_len(blob))
+        ResourceContents::TextResourceContents { uri, text, .. } => {
+            vec![Part::Text(format!("[{uri}]\n{text}"))]
         }
-        other => format!("[content of an unknown kind: {}]", kind(other)),
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            let mime_type = mime_type.as_deref().unwrap_or("unknown type");
+            match mime_type.split_once('/') {
+                Some((kind @ ("image" | "audio"), _)) => {
+                    vec![Part::Text(format!("[{uri}]")), medium(kind, mime_type, blob)]
+                }
+                _ => {
+                    vec![Part::Text(format!("[{uri}: {mime_type}, {} bytes, not shown]", decoded_len(blob)))]
+                }
+            }
+        }
+        other => vec![unknown(other)],
     }
 }
 
-fn media(what: &str, mime_type: &str, data: &str) -> String {
-    format!("[{what}: {mime_type}, {} bytes, not shown]", decoded_len(data))
+/// An image or an audio clip, or a note in place of one that is not base64.
+fn medium(kind: &str, mime_type: &str, data: &str) -> Part {
+    match Media::from_base64(data).map(|media| media.with_mime_type(mime_type)) {
+        Ok(media) if kind == "image" => Part::Image(media),
+        Ok(media) => Part::Audio(media),
+        Err(reason) => {
+            let size = decoded_len(data);
+            Part::Text(format!(
+                "[{kind}: {mime_type}, {size} bytes, not shown: its base64 is broken: {reason}]"
+            ))
+        }
+    }
+}
+
+fn unknown(content: &impl serde::Serialize) -> Part {
+    Part::Text(format!("[content of an unknown kind: {}]", kind(content)))
 }
 
 /// The `type` of a block that this version of the protocol does not have, or its keys.
@@ -101,20 +152,53 @@ mod tests {
         assert_eq!(read(structured), Ok(json!({"n": 1})));
     }
 
+    fn text(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
     #[test]
-    fn non_text_content_is_described() {
+    fn media_are_parts_in_their_places() {
+        let png = json!({"type": "image", "blob": "AAECAw==", "mime_type": "image/png"});
+        let wav = json!({"type": "audio", "blob": "AAEC", "mime_type": "audio/wav"});
         let image = json!({"type": "image", "data": "AAECAw==", "mimeType": "image/png"});
-        assert_eq!(read(json!({"content": [image]})), Ok(json!("[image: image/png, 4 bytes, not shown]")));
-        let result = read(json!({"content": [image], "structuredContent": {"n": 1}}));
-        assert_eq!(result, Ok(json!("{\"n\":1}\n[image: image/png, 4 bytes, not shown]")));
+        let audio = json!({"type": "audio", "data": "AAEC", "mimeType": "audio/wav"});
+        assert_eq!(read(json!({"content": [image]})), Ok(json!([png])));
+        let all = json!({"content": [text("a"), text("b"), image, audio, text("c")]});
+        let parts = json!([text("a\nb\n"), png, text("\n"), wav, text("\nc")]);
+        assert_eq!(read(all), Ok(parts.clone()));
+        let notes = Content::of_result(parts).text_with_notes();
+        let notes_expected =
+            "a\nb\n[image: image/png, 4 bytes, not shown]\n[audio: audio/wav, 3 bytes, not shown]\nc";
+        assert_eq!(notes, notes_expected);
+        let structured = read(json!({"content": [text("{}"), image], "structuredContent": {"n": 1}}));
+        assert_eq!(structured, Ok(json!([text("{\"n\":1}\n"), png])));
+        let resource = json!({"uri": "a://b", "blob": "AAECAw==", "mimeType": "image/png"});
+        let embedded = read(json!({"content": [{"type": "resource", "resource": resource}]}));
+        assert_eq!(embedded, Ok(json!([text("[a://b]\n"), png])));
+    }
+
+    #[test]
+    fn broken_medium_is_a_note_and_the_others_stay() {
+        let broken = json!({"type": "image", "data": "a b", "mimeType": "image/png"});
+        let image = json!({"type": "image", "data": "AAEC", "mimeType": "image/gif"});
+        let shown = read(json!({"content": [broken, image]})).expect("a result");
+        let note = shown[0]["text"].as_str().expect("a text");
+        assert!(note.starts_with("[image: image/png, 2 bytes, not shown: its base64 is broken: "), "{note}");
+        assert_eq!(shown[1], json!({"type": "image", "blob": "AAEC", "mime_type": "image/gif"}));
+        let failed = read(json!({"content": [text("no:"), image], "isError": true})).expect_err("an error");
+        assert_eq!(failed.to_string(), "no:\n[image: image/gif, 3 bytes, not shown]");
+    }
+
+    #[test]
+    fn other_content_is_described() {
         let text = json!({"type": "resource", "resource": {"uri": "a://b", "text": "hello"}});
         assert_eq!(read(json!({"content": [text]})), Ok(json!("[a://b]\nhello")));
         let blob =
             json!({"type": "resource", "resource": {"uri": "a://b", "blob": "AAEC", "mimeType": "x/y"}});
         assert_eq!(read(json!({"content": [blob]})), Ok(json!("[a://b: x/y, 3 bytes, not shown]")));
         let link = Resource::new("file:///a", "a").with_size(9).with_description("A file.");
-        let link = ContentBlock::resource_link(link);
-        assert_eq!(described(&link), "[link to file:///a (a, 9 bytes: A file.)]");
+        let link = parts(&ContentBlock::resource_link(link));
+        assert_eq!(link, [Part::Text("[link to file:///a (a, 9 bytes: A file.)]".to_owned())]);
     }
 
     #[test]

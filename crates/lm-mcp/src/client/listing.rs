@@ -1,6 +1,6 @@
 //! The tools of a server, within limits.
 
-use super::connection::Connection;
+use super::link::Link;
 use super::tool::{McpTool, shown};
 use super::{McpLimits, Problem};
 use crate::names;
@@ -23,7 +23,7 @@ pub(super) struct Listing {
 /// A server to list the tools of.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub connection: Arc<Connection>,
+    pub link: Arc<Link>,
     /// Text before the names of the tools.
     pub prefix: String,
     pub limits: McpLimits,
@@ -33,13 +33,13 @@ pub(super) struct Source {
 
 /// Reads the list of a server's tools within the time limit.
 pub(super) async fn list(source: Source) -> Result<Listing> {
-    let (server, timeout) = (source.connection.server.to_string(), source.limits.start_timeout);
+    let (server, timeout) = (source.link.server.to_string(), source.limits.start_timeout);
     let late = |_| Error::StartTimeout { server, timeout, output: String::new() };
     tokio::time::timeout(timeout, list_pages(source)).await.map_err(late)?
 }
 
 async fn list_pages(source: Source) -> Result<Listing> {
-    let (connection, limits) = (source.connection.clone(), source.limits);
+    let (connection, limits) = (source.link.connection(), source.limits);
     let mut listing = Listing::default();
     if connection.info().is_some_and(|info| info.capabilities.tools.is_none()) {
         return Ok(listing);
@@ -145,14 +145,14 @@ fn kind(value: &Value) -> &'static str {
 impl Source {
     fn problem(&self, OddTool { name, message }: OddTool) -> Problem {
         let tool = Some(name.as_deref().map_or_else(|| "without a name".to_owned(), shown));
-        Problem { server: self.connection.server.to_string(), tool, message }
+        Problem { server: self.link.server.to_string(), tool, message }
     }
 
     /// Converts a declaration.
     fn remote(&self, tool: Tool) -> Result<McpTool, Problem> {
         let (name, limits) = (tool.name.to_string(), self.limits);
         let problem = |message: String| Problem {
-            server: self.connection.server.to_string(),
+            server: self.link.server.to_string(),
             tool: Some(shown(&name)),
             message,
         };
@@ -164,7 +164,7 @@ impl Source {
         let description = cut(description, limits.max_description_bytes);
         let output_schema = tool.output_schema.as_ref().map(|schema| Value::Object((**schema).clone()));
         Ok(McpTool {
-            connection: self.connection.clone(),
+            link: self.link.clone(),
             runtime: self.runtime.clone(),
             spec: ToolSpec::new(names::tool_name(&self.prefix, &name), description, parameters),
             annotations: annotations(&tool),

@@ -1,12 +1,14 @@
 //! Connections to MCP servers, whose tools become tools of this crate.
 
 mod builder;
+mod catalog;
 mod connection;
 mod content;
 mod environment;
 mod host;
 mod http;
 mod limits;
+mod link;
 mod listing;
 mod paced;
 mod process;
@@ -14,13 +16,16 @@ mod shared;
 mod tool;
 
 pub use builder::McpBuilder;
+pub use catalog::{Listed, McpPrompt, McpPromptArgument, McpResource};
 pub use limits::McpLimits;
 pub use shared::{McpServer, Problem};
 pub use tool::McpTool;
 
-use connection::Service;
+use catalog::Library;
 use host::Host;
-use lm_tools::Toolset;
+use link::Links;
+use lm_template::{Message, Part};
+use lm_tools::{Map, Toolset, Value};
 use shared::Shared;
 use std::sync::Arc;
 
@@ -43,8 +48,8 @@ use std::sync::Arc;
 pub struct Mcp {
     shared: Arc<Shared>,
     /// Dropped first: that closes the streams, which asks a program to end.
-    _services: Vec<Service>,
-    _host: Host,
+    _links: Links,
+    host: Host,
 }
 
 impl Mcp {
@@ -82,8 +87,52 @@ impl Mcp {
         self.shared.servers()
     }
 
+    /// Lists the resources of all servers; it waits on this thread, for each server at most
+    /// [`McpLimits::start_timeout`].
+    pub fn resources(&self) -> Listed<McpResource> {
+        self.wait(catalog::resources).unwrap_or_default()
+    }
+
+    /// Reads a resource, of the first server that has one at this address: its text after the address, images
+    /// and audio as parts. It waits on this thread, for each server at most [`McpLimits::call_timeout`].
+    ///
+    /// # Errors
+    /// When no server has it.
+    pub fn read_resource(&self, uri: &str) -> crate::Result<Vec<Part>> {
+        let uri = uri.to_owned();
+        self.wait(|libraries| catalog::read_resource(libraries, uri)).unwrap_or_else(closed)
+    }
+
+    /// Lists the prompts of all servers, as [`resources`](Self::resources) does.
+    pub fn prompts(&self) -> Listed<McpPrompt> {
+        self.wait(catalog::prompts).unwrap_or_default()
+    }
+
+    /// Gets the messages of a prompt, whose name is `NAME`, or `SERVER/NAME` if several servers have one of
+    /// this name. It waits as [`read_resource`](Self::read_resource) does.
+    ///
+    /// # Errors
+    /// When there is no such prompt, an argument is missing, or the server fails.
+    pub fn prompt(&self, name: &str, arguments: Map<String, Value>) -> crate::Result<Vec<Message>> {
+        let name = name.to_owned();
+        self.wait(|libraries| catalog::prompt(libraries, name, arguments)).unwrap_or_else(closed)
+    }
+
+    /// Runs requests on the runtime of the connections, and waits for them.
+    fn wait<T: Send + 'static, F: Future<Output = T> + Send + 'static>(
+        &self,
+        requests: impl FnOnce(Vec<Library>) -> F,
+    ) -> Option<T> {
+        self.host.runtime().wait(requests(self.shared.libraries()))
+    }
+
     /// Unusable tools, for example because of their schemas, and failures to read changed tools.
     pub fn problems(&self) -> Vec<Problem> {
         self.shared.problems()
     }
+}
+
+/// Error of a request whose runtime has ended.
+fn closed<T>() -> crate::Result<T> {
+    Err(crate::Error::Request { message: "the connections to the MCP servers are closed".to_owned() })
 }

@@ -1,5 +1,6 @@
 //! The current tools of all servers, which change on a server's notification.
 
+use super::catalog::Library;
 use super::listing::{self, Listing, Source};
 use super::process::stopped;
 use super::tool::McpTool;
@@ -28,7 +29,8 @@ pub struct McpServer {
     pub instructions: Option<String>,
     /// Names of its usable tools, as the model reads them.
     pub tools: Vec<String>,
-    /// False when the connection has ended: all calls fail.
+    /// False when the connection has ended. The next call starts a program again, three times a minute at
+    /// most; calls of other servers fail.
     pub is_connected: bool,
 }
 
@@ -107,20 +109,27 @@ impl Shared {
     pub fn servers(&self) -> Vec<McpServer> {
         let state = self.state();
         let tools = |server: &Server| {
-            let is_its = |tool: &&McpTool| Arc::ptr_eq(&tool.connection, &server.source.connection);
+            let is_its = |tool: &&McpTool| Arc::ptr_eq(&tool.link, &server.source.link);
             state.current.tools.iter().filter(is_its).map(|tool| tool.spec.name().to_owned()).collect()
         };
         let described = state.servers.iter().map(|server| {
-            let info = server.source.connection.info();
+            let info = server.source.link.connection().info();
             McpServer {
-                name: server.source.connection.server.to_string(),
+                name: server.source.link.server.to_string(),
                 program: info.as_ref().and_then(|info| info.server_info.as_ref()).map(program),
                 instructions: info.as_ref().and_then(|info| info.instructions.clone()),
                 tools: tools(server),
-                is_connected: !server.source.connection.peer.is_transport_closed(),
+                is_connected: server.source.link.is_connected(),
             }
         });
         described.collect()
+    }
+
+    /// The servers, for requests of their resources and prompts.
+    pub fn libraries(&self) -> Vec<Library> {
+        let library =
+            |Server { source, .. }: &Server| Library { link: source.link.clone(), limits: source.limits };
+        self.state().servers.iter().map(library).collect()
     }
 
     pub fn problems(&self) -> Vec<Problem> {
@@ -146,7 +155,7 @@ impl Shared {
             Ok((listing, assemble(listings.iter(), none)?))
         });
         let mut state = self.state();
-        let server = state.servers[index].source.connection.server.to_string();
+        let server = state.servers[index].source.link.server.to_string();
         state.failed.retain(|problem| problem.server != server);
         match changed {
             Ok((listing, current)) => {
@@ -185,7 +194,7 @@ pub(super) async fn refresh(
 ) {
     loop {
         tokio::select! {
-            () = source.connection.changed.notified() => {}
+            () = source.link.changed.notified() => {}
             () = stopped(&mut stop) => return,
         }
         let listing = listing::list(source.clone()).await;

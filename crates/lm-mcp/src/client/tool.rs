@@ -1,7 +1,7 @@
 //! A tool of a server as a [`Tool`](lm_tools::Tool).
 
-use super::connection::Connection;
 use super::content;
+use super::link::Link;
 use lm_tools::{
     CallContext, Map, Tool, ToolAnnotations, ToolError, ToolErrorKind, ToolOutput, ToolSpec, Value,
 };
@@ -19,12 +19,13 @@ const MAX_SHOWN_CHARS: usize = 128;
 /// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any
 /// runtime.
 ///
-/// A call fails with a message for the model if the server has ended, refuses it, or needs longer than
+/// A call starts a program again that has ended before it, three times a minute at most. It fails with a
+/// message for the model if the server ends, refuses it, or needs longer than
 /// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is
 /// notified.
 #[derive(Clone)]
 pub struct McpTool {
-    pub(super) connection: Arc<Connection>,
+    pub(super) link: Arc<Link>,
     pub(super) runtime: Handle,
     /// Name at the server.
     pub(super) remote_name: String,
@@ -47,7 +48,7 @@ impl McpTool {
 
     /// Name of the server.
     pub fn server(&self) -> &str {
-        &self.connection.server
+        &self.link.server
     }
 
     /// Name at the server, in messages.
@@ -77,7 +78,7 @@ impl Tool for McpTool {
 
     fn call(&self, arguments: Map<String, Value>, context: &CallContext) -> ToolOutput {
         let params = CallToolRequestParams::new(self.remote_name.clone()).with_arguments(arguments);
-        let call = call(self.connection.clone(), params, self.timeout, context.clone());
+        let call = call(self.link.clone(), params, self.timeout, context.clone());
         let mut task = Task(self.runtime.spawn(call));
         ToolOutput::pending(async move {
             let ended = |_| Err(ToolError::failed("the connection to the MCP server was closed"));
@@ -110,28 +111,41 @@ impl Drop for Task {
 /// Calls the tool. A call that is dropped before its result, cancelled or late, is cancelled at the server,
 /// too.
 async fn call(
-    connection: Arc<Connection>,
+    link: Arc<Link>,
     params: CallToolRequestParams,
     timeout: Option<Duration>,
     context: CallContext,
 ) -> Result<Value, ToolError> {
-    let server = &connection.server;
-    let response = tokio::select! {
-        response = connection.peer.call_tool_once(params) => response,
+    let server = &link.server;
+    tokio::select! {
+        result = request(&link, params) => result,
         () = context.cancelled() => {
             let message = format!("the call of MCP server `{server}` was cancelled; it may have taken effect");
-            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            Err(ToolError::new(ToolErrorKind::Cancelled, message))
         }
         limit = late(timeout) => {
             let limit = limit.as_secs_f32();
             let message = format!("MCP server `{server}`: no result after {limit} s; it may still take effect");
-            return Err(ToolError::new(ToolErrorKind::TimedOut, message));
+            Err(ToolError::new(ToolErrorKind::TimedOut, message))
         }
-    };
+    }
+}
+
+/// Sends the call. One that could not be written to a program that has just ended is sent to its next start.
+async fn request(link: &Arc<Link>, params: CallToolRequestParams) -> Result<Value, ToolError> {
+    let unavailable = |message| ToolError::new(ToolErrorKind::Unavailable, message);
+    let mut connection = link.usable().await.map_err(unavailable)?;
+    let mut response = connection.peer.call_tool_once(params.clone()).await;
+    if matches!(response, Err(ServiceError::TransportSend(_))) && link.restarts() {
+        connection.ended().await;
+        connection = link.usable().await.map_err(unavailable)?;
+        response = connection.peer.call_tool_once(params).await;
+    }
     match response {
         Ok(CallToolResponse::Complete(result)) => content::result(result),
         Ok(_) => Err(ToolError::failed(format_args!(
-            "MCP server `{server}` asks for more than the arguments, which this program does not support"
+            "MCP server `{}` asks for more than the arguments, which this program does not support",
+            link.server
         ))),
         Err(error) => {
             let kind = kind(&error);

@@ -1,6 +1,6 @@
 //! Requests of clients: the tools and their calls.
 
-use lm_template::Content;
+use lm_template::{Content, Media, Part};
 use lm_tools::{
     CallEvent, CallResult, CancelHandle, RunningCalls, ToolAnnotations, ToolCall, ToolSpec, Toolset, Value,
 };
@@ -144,6 +144,9 @@ fn result(called: CallResult, is_declared: bool) -> CallToolResult {
     }
     let text = vec![ContentBlock::text(message.content.text())];
     match message.content {
+        Content::Parts(parts) if !is_declared => {
+            CallToolResult::success(parts.into_iter().filter_map(block).collect())
+        }
         Content::Json(result) => {
             let mut succeeded = CallToolResult::success(text);
             succeeded.structured_content = Some(result);
@@ -151,5 +154,20 @@ fn result(called: CallResult, is_declared: bool) -> CallToolResult {
         }
         _ if is_declared => CallToolResult::error(text),
         _ => CallToolResult::success(text),
+    }
+}
+
+/// The block of a part.
+fn block(part: Part) -> Option<ContentBlock> {
+    let text = part.as_text().map(str::to_owned).or_else(|| part.note(None));
+    let mime_type = |media: &Media, kind: &str| media.mime_type().unwrap_or(kind).to_owned();
+    match &part {
+        Part::Image(media) if let Some(data) = media.to_base64() => {
+            Some(ContentBlock::image(data, mime_type(media, "image/*")))
+        }
+        Part::Audio(media) if let Some(data) = media.to_base64() => {
+            Some(ContentBlock::audio(data, mime_type(media, "audio/*")))
+        }
+        _ => text.map(ContentBlock::text),
     }
 }
