@@ -152,3 +152,54 @@ fn python_client_calls_demo_tools_over_stdio() {
     assert_eq!(seen[3]["result"]["content"][0]["text"], "42");
     assert!(output.status.success());
 }
+
+/// A server of a resource and of a prompt.
+#[cfg(unix)]
+const LIBRARY: &str = r#"while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
+    *'"resources/list"'*) r='{"resources":[{"uri":"a://b","name":"b","size":5}]}' ;;
+    *'"resources/read"'*) r='{"contents":[{"uri":"a://b","text":"words"}]}' ;;
+    *'"prompts/list"'*) r='{"prompts":[{"name":"ask","description":"Asks.","arguments":[{"name":"who","required":true}]}]}' ;;
+    *'"prompts/get"'*) r='{"messages":[{"role":"user","content":{"type":"text","text":"Who are you?"}}]}' ;;
+    *) continue ;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+done
+"#;
+
+#[cfg(unix)]
+#[test]
+fn resources_and_prompts_begin_the_next_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = folder.path().join("library.sh");
+    std::fs::write(&script, LIBRARY).expect("is written");
+    let server = format!("lib=sh {}", script.display());
+    let lines = "/resources\n/prompts\n/resource a://b\n/prompt ask who=you\nHello\n/history\n/prompt ask\n/resource\n";
+    let run = lm(&["chat", "--mcp", &server], lines);
+    for expected in [
+        "a://b [lib] b, 5 bytes",
+        "ask who=… [lib]: Asks.",
+        "(a://b: 13 characters before the next message",
+        "(ask: 12 characters before the next message",
+        "user: [a://b]\nwords\n\nWho are you?\n\nHello",
+        "the prompt `ask` needs the argument `who`",
+        "(nothing is inserted)",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+}
+
+#[test]
+fn without_servers_there_are_no_resources() {
+    let run = lm(&["chat"], "/resources\n/prompts\n/resource a://b\n/prompt\n");
+    for expected in [
+        "(no resources; MCP servers have them: --mcp SERVER)",
+        "(no prompts; MCP servers have them: --mcp SERVER)",
+        "there is no MCP server; start with --mcp SERVER",
+        "/prompt needs the name of a prompt; /prompts shows them",
+    ] {
+        assert!(run.err.contains(expected), "{expected}: {}", run.err);
+    }
+}

@@ -25,6 +25,11 @@ impl ChatTools {
         Ok(Self { all: servers.add_to(base.clone())?, servers, base, generation })
     }
 
+    /// The servers, for their resources and prompts.
+    pub fn servers(&self) -> &Servers {
+        &self.servers
+    }
+
     /// The current tools.
     pub fn all(&self) -> &Toolset {
         &self.all

@@ -3,6 +3,8 @@
 #[cfg(feature = "mcp")]
 mod address;
 mod approval;
+#[cfg(feature = "mcp")]
+mod catalog;
 mod chat_tools;
 #[cfg(feature = "mcp")]
 mod hint;

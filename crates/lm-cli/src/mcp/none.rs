@@ -1,7 +1,8 @@
 //! Builds without the feature `mcp`: no options, no servers.
 
-use anyhow::Result;
-use lm_tools::Toolset;
+use anyhow::{Result, bail};
+use lm_template::{Message, Part};
+use lm_tools::{Map, Toolset, Value};
 
 use super::approval::Approve;
 
@@ -42,6 +43,22 @@ impl Servers {
 
     pub fn generation(&self) -> u64 {
         0
+    }
+
+    pub fn resources(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    pub fn prompts(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    pub fn read_resource(&self, _: &str) -> Result<Vec<Part>> {
+        bail!("this program was built without MCP servers")
+    }
+
+    pub fn prompt(&self, _: &str, _: Map<String, Value>) -> Result<Vec<Message>> {
+        bail!("this program was built without MCP servers")
     }
 
     pub fn add_to(&self, tools: Toolset) -> Result<Toolset> {

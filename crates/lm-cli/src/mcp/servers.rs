@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use lm_mcp::{Mcp, McpLimits, McpServers, ServerConfig, UnknownKey};
-use lm_tools::Toolset;
+use lm_template::{Message, Part};
+use lm_tools::{Map, Toolset, Value};
 
 use super::approval::Approve;
+use super::catalog::{self, shown};
 use super::source::{McpSource, named_apart};
 use super::waiting::Waiting;
 use crate::args::numbers;
@@ -151,6 +153,36 @@ impl Servers {
     /// The tools of the servers.
     pub fn tools(&self) -> Toolset {
         self.0.as_ref().map_or_else(Toolset::new, |mcp| mcp.tools())
+    }
+
+    /// Lines about the resources of the servers, and about servers whose list cannot be read.
+    pub fn resources(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |mcp| shown(&mcp.resources(), catalog::resource))
+    }
+
+    /// Lines about the prompts of the servers, and about servers whose list cannot be read.
+    pub fn prompts(&self) -> Vec<String> {
+        self.0.as_ref().map_or_else(Vec::new, |mcp| shown(&mcp.prompts(), catalog::prompt))
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    /// When no server has it.
+    pub fn read_resource(&self, uri: &str) -> Result<Vec<Part>> {
+        Ok(self.connected()?.read_resource(uri)?)
+    }
+
+    /// Gets the messages of a prompt.
+    ///
+    /// # Errors
+    /// When there is no such prompt, or an argument is missing.
+    pub fn prompt(&self, name: &str, arguments: Map<String, Value>) -> Result<Vec<Message>> {
+        Ok(self.connected()?.prompt(name, arguments)?)
+    }
+
+    fn connected(&self) -> Result<&Mcp> {
+        self.0.as_deref().ok_or_else(|| anyhow!("there is no MCP server; start with --mcp SERVER"))
     }
 
     /// Number that increases when the tools have changed.

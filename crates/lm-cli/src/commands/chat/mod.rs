@@ -1,6 +1,7 @@
 //! `lm chat`: an interactive conversation.
 
 mod saved;
+mod server_content;
 mod settings;
 mod slash;
 mod turn;
@@ -139,7 +140,8 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
     let overflow = args.overflow.into();
-    let mut state = State { turns, settings, screen, file: None, save, overflow, media };
+    let mut state =
+        State { turns, settings, screen, file: None, save, overflow, media, inserted: Vec::new() };
     if lock(&lines).is_terminal() {
         state.screen.note(&banner(&engine))?;
     }
@@ -180,6 +182,8 @@ struct State {
     overflow: Overflow,
     /// Images and audio of the next message.
     media: Vec<MediaFile>,
+    /// Texts of servers, which the next message begins with.
+    inserted: Vec<String>,
 }
 
 /// Loop over the user's lines.
@@ -260,12 +264,18 @@ impl Chat {
             return Ok(None);
         }
         let media = std::mem::take(&mut self.state.media);
-        let (message, files) = media::message(media.clone(), message);
+        let inserted = std::mem::take(&mut self.state.inserted);
+        let text = inserted.iter().map(String::as_str).chain([message]).collect::<Vec<_>>().join("\n\n");
+        let (message, files) = media::message(media.clone(), &text);
         let index = self.state.turns.messages();
         match self.state.turns.run(message, &self.state.settings, &mut self.state.screen) {
             Ok(ended) => self.after(ended),
             Err(error) => {
-                self.keep_others(media, media::refused(&error, index));
+                let refused = media::refused(&error, index);
+                if refused.is_some() {
+                    self.state.inserted = inserted;
+                }
+                self.keep_others(media, refused);
                 Err(media::with_file(error, index, &files))
             }
         }

@@ -9,6 +9,7 @@ use lm_template::{Message, ToolCall};
 
 use super::State;
 use super::saved::{self, Existing, Loaded};
+use super::server_content;
 use super::settings::NAMES;
 use super::turn::Ended;
 use crate::counted::counted;
@@ -36,7 +37,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 15] = [
+const ALL: [Command; 19] = [
     Command {
         names: &["audio"],
         argument: "FILE",
@@ -71,10 +72,34 @@ const ALL: [Command; 15] = [
         run: load,
     },
     Command {
+        names: &["prompt"],
+        argument: "NAME [KEY=VALUE …]",
+        help: "begin the next message with a prompt of an MCP server",
+        run: server_content::prompt,
+    },
+    Command {
+        names: &["prompts"],
+        argument: "",
+        help: "show the prompts of the MCP servers",
+        run: server_content::prompts,
+    },
+    Command {
         names: &["regen"],
         argument: "",
         help: "answer the last message again, with another seed",
         run: regen,
+    },
+    Command {
+        names: &["resource"],
+        argument: "URI",
+        help: "begin the next message with a resource of an MCP server; alone drops what was inserted",
+        run: server_content::resource,
+    },
+    Command {
+        names: &["resources"],
+        argument: "",
+        help: "show the resources of the MCP servers",
+        run: server_content::resources,
     },
     Command {
         names: &["save"],
@@ -148,6 +173,7 @@ fn help(_: &str, state: &mut State) -> Result<After> {
 fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
     state.media.clear();
+    state.inserted.clear();
     state.file = None;
     state.screen.note("(started over)")?;
     Ok(After::GoOn)
