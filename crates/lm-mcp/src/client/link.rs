@@ -23,8 +23,6 @@ pub(super) struct Link {
     /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
     limits: McpLimits,
-    /// The program, if this process has started it.
-    program: Option<(CommandConfig, Signals)>,
     current: Mutex<Current>,
     /// Times of the last restarts, held by the one that runs.
     restarts: tokio::sync::Mutex<VecDeque<Instant>>,
@@ -34,6 +32,9 @@ struct Current {
     connection: Arc<Connection>,
     /// `None` after the end of the client.
     service: Option<Service>,
+    /// The program, if this process has started it; `None` after the end of the client, which waits for the
+    /// drop of all signals.
+    program: Option<(CommandConfig, Signals)>,
 }
 
 impl Link {
@@ -50,8 +51,9 @@ impl Link {
             _ => None,
         };
         let running = connection::connect(server.clone(), target, limits, signals, changed.clone()).await?;
-        let (current, restarts) = (Mutex::new(Current::from(running)), tokio::sync::Mutex::default());
-        Ok(Arc::new(Self { server, changed, limits, program, current, restarts }))
+        let Running { connection, service } = running;
+        let current = Mutex::new(Current { connection, service: Some(service), program });
+        Ok(Arc::new(Self { server, changed, limits, current, restarts: tokio::sync::Mutex::default() }))
     }
 
     /// The current connection, which may have ended.
@@ -67,7 +69,7 @@ impl Link {
 
     /// Returns true if the next request starts the program again after its end.
     pub fn restarts(&self) -> bool {
-        self.program.is_some()
+        self.current().program.is_some()
     }
 
     /// The current connection; a program that has ended is started again first. It keeps its tools: they are
@@ -77,13 +79,16 @@ impl Link {
     /// The description of the end, for the model and the user: the program cannot be started, has ended too
     /// often within a minute, or the client was closed.
     pub async fn usable(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
-        if self.is_connected() || self.program.is_none() {
+        if self.current().service.is_none() {
+            return Err(self.closed());
+        }
+        if self.is_connected() || !self.restarts() {
             return Ok(self.connection());
         }
         let link = self.clone();
         // A task of its own: a caller that gives up does not leave half a connection.
         let restarting = tokio::spawn(async move { link.restart().await });
-        restarting.await.unwrap_or_else(|_| Err(format!("MCP server `{}` was closed", self.server)))
+        restarting.await.unwrap_or_else(|_| Err(self.closed()))
     }
 
     async fn restart(&self) -> Result<Arc<Connection>, String> {
@@ -92,11 +97,6 @@ impl Link {
             return Ok(self.connection()); // Another call has started it.
         }
         let server = &self.server;
-        let Some((config, signals)) = self.program.clone() else { return Ok(self.connection()) };
-        let closed = || format!("MCP server `{server}` was closed");
-        if self.current().service.is_none() {
-            return Err(closed());
-        }
         let now = Instant::now();
         restarts.retain(|restart| now - *restart < PERIOD);
         let Some(delay) = DELAYS.get(restarts.len()) else {
@@ -115,32 +115,33 @@ impl Link {
             restart = restarts.len(),
             "an MCP server has ended: it is started again"
         );
+        let (config, signals) = self.current().program.clone().ok_or_else(|| self.closed())?;
         let target = Target::Config(ServerTransport::Command(config));
         let running =
             connection::connect(server.clone(), target, self.limits, signals, self.changed.clone()).await;
         let running = running.map_err(|error| format!("{}; its restart failed", described(&error)))?;
         let mut current = self.current();
         if current.service.is_none() {
-            return Err(closed());
+            return Err(self.closed());
         }
-        *current = Current::from(running);
+        (current.connection, current.service) = (running.connection, Some(running.service));
         Ok(current.connection.clone())
+    }
+
+    fn closed(&self) -> String {
+        format!("the connection to MCP server `{}` was closed", self.server)
     }
 
     /// Ends the connection; there are no restarts after it.
     pub fn close(&self) {
-        let service = self.current().service.take();
-        drop(service); // Not under the lock.
+        let mut current = self.current();
+        let ended = (current.service.take(), current.program.take());
+        drop(current);
+        drop(ended); // Not under the lock.
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl From<Running> for Current {
-    fn from(Running { connection, service }: Running) -> Self {
-        Self { connection, service: Some(service) }
     }
 }
 
