@@ -106,7 +106,7 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 31] = [
+const ALL: [(Polyfill, Apply); 32] = [
     (Polyfill::RolesRenamed, order::rename_roles),
     (Polyfill::AssistantAsModel, role::assistant_as_model),
     (Polyfill::ReasoningMoved, content::move_reasoning),
