@@ -89,5 +89,5 @@ fn closed_client_starts_nothing() {
     let tools = mcp.tools();
     drop(mcp);
     let failed = tools.call(&ToolCall::new("s_pid", Default::default())).content.text();
-    assert!(failed.contains("closed"), "{failed}");
+    assert!(failed.contains("the call was not run"), "{failed}");
 }

@@ -114,10 +114,10 @@ fn image_of_a_result_is_the_same_over_all_apis() {
 
 #[test]
 fn result_with_an_unusable_medium_is_read_without_it() {
-    let text_model = Running::scripted(["Hello!"], ServerConfig::default());
     let image = |file: &[u8]| json!({"type": "image_url", "image_url": {"url": url(file)}});
     let text = json!({"type": "text", "text": "A page."});
     for part in [image(&image_file(1, 1, 1)), input_audio(&audio_file(1, 1), "wav")] {
+        let text_model = Running::scripted(["Hello!"], ServerConfig::default());
         assert_eq!(said(&after_result(&text_model, &json!([text, part]))), "Hello!");
     }
     let whole = image_file(300, 200, 1);
