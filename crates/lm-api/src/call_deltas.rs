@@ -29,7 +29,8 @@ pub(crate) struct CallDeltas {
 struct OpenCall {
     /// True if its start was reported, which needs the name.
     named: bool,
-    /// True if its text is reported at its end, as the input of a custom tool, which is a value in its JSON.
+    /// True if its text is reported at its end, as the input of a custom tool, which is a value in its JSON,
+    /// or the action of a built-in one.
     whole: bool,
     /// True if a fragment of its arguments was reported.
     has_arguments: bool,
@@ -47,7 +48,7 @@ impl CallDeltas {
     pub(crate) fn delta(&mut self, event: &ConversationEvent) -> Option<CallDelta> {
         match event {
             ConversationEvent::ToolCallStarted { name, id, .. } => {
-                let whole = name.as_ref().is_some_and(|name| self.tools.is_custom(name));
+                let whole = name.as_ref().is_some_and(|name| self.tools.is_whole(name));
                 self.call = Some(OpenCall { named: name.is_some(), whole, has_arguments: false });
                 Some(self.started(name.as_ref()?, id.clone(), String::new()))
             }

@@ -1,14 +1,16 @@
 //! Execution of requests on an engine.
 
 use lm_conversation::{
-    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, ThinkingMode, TurnOptions,
+    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, ThinkingMode, TokenId,
+    TurnOptions,
 };
 use lm_processors::CallIdForm;
 use lm_session::{CompiledConstraint, GenerateParams};
+use lm_template::{ChatTemplates, TemplateChoice};
 use serde_json::Value;
 
 use crate::chat_completions::ChunkWriter;
-use crate::completions::{CompletionRequest, TextStream, TextWriter};
+use crate::completions::{CompletionRequest, Infilling, TextStream, TextWriter};
 use crate::error::Result;
 use crate::min_tokens::min_tokens;
 use crate::request::ChatRequest;
@@ -67,8 +69,31 @@ impl ChatEngine {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn complete(&self, request: CompletionRequest) -> Result<Running<TextWriter>> {
-        let options = &request.options;
+        self.continue_texts(request, |request, model, prompts| {
+            TextWriter::new(request, model, prompts, self.engine.tokenizer())
+        })
+    }
+
+    /// Starts the continuation of a text, as [`start`](Self::start).
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn continue_text<W: ResponseWriter>(
+        &self,
+        request: CompletionRequest,
+        writer: impl FnOnce(&ChatRequest, &str) -> W,
+    ) -> Result<Running<W>> {
+        self.continue_texts(request, |request, model, _| writer(&request.options, model))
+    }
+
+    fn continue_texts<W: ResponseWriter>(
+        &self,
+        mut request: CompletionRequest,
+        writer: impl FnOnce(&CompletionRequest, &str, &[Vec<TokenId>]) -> W,
+    ) -> Result<Running<W>> {
         let prompts = request.ids(&self.engine)?;
+        request.options.stop_ids.extend(request.ends(&self.engine));
+        let options = &request.options;
         let constraint = request.constraint(&self.engine)?;
         let cancel = options.turn.cancel.child();
         let text = |choice: usize| {
@@ -87,7 +112,7 @@ impl ChatEngine {
         };
         let texts = (0..options.choices).map(text).collect::<Result<Vec<_>>>()?;
         let model = options.model.as_deref().unwrap_or(self.engine.name());
-        let writer = TextWriter::new(&request, model, &prompts, self.engine.tokenizer());
+        let writer = writer(&request, model, &prompts);
         Ok(Running::new(request.options, writer, texts, cancel))
     }
 
@@ -102,6 +127,26 @@ impl ChatEngine {
             false => it.render(request.last.clone(), GenerationPrompt::Add),
         });
         rendered.map_err(|error| request.api_error(&error))
+    }
+
+    /// Returns true if the model has tokens for a text between two others, the `suffix` of completions.
+    pub fn infills(&self) -> bool {
+        Infilling::of(self.engine.tokenizer()).is_some()
+    }
+
+    /// Source of the chat template of requests without tools; `None` if the model has none.
+    pub fn template(&self) -> Option<String> {
+        let own = self.config.template.as_ref().map(|template| template.source().to_owned());
+        own.or_else(|| {
+            let files = self.engine.chat_template()?;
+            let template = ChatTemplates::from_files(files.iter()).ok()?.get(TemplateChoice::Default).ok()?;
+            Some(template.source().to_owned())
+        })
+    }
+
+    /// Values of the fields that a request leaves out.
+    pub fn defaults(&self) -> &ConversationConfig {
+        &self.config
     }
 
     /// Returns true if the model's template can switch its reasoning on and off.

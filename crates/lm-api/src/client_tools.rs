@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use lm_processors::schema_pattern;
 use lm_template::ToolCall;
 use serde_json::{Map, Value, json};
 
+use crate::builtin_tools::BuiltinTool;
 use crate::error::{ApiError, Result};
 use crate::fields::shown;
 
@@ -19,6 +21,10 @@ const INPUT: &str = "input";
 pub(crate) struct ClientTools {
     /// Types of tools that are left out: they run on the servers of an API, or are unknown.
     pub dropped: Vec<String>,
+    /// Names of tools that are left out, with their types.
+    dropped_names: BTreeMap<String, String>,
+    /// Built-in tools of the API, by their names to the model.
+    builtin: BTreeMap<String, &'static BuiltinTool>,
     /// Names of custom tools, whose input is a text.
     custom: BTreeSet<String>,
     /// Names of functions in namespaces: namespace and name.
@@ -30,21 +36,30 @@ enum Kind<'a> {
     Function,
     Custom,
     Namespace(&'a [Value]),
+    Builtin(&'static BuiltinTool),
     Unsupported(&'a str),
 }
 
 impl<'a> Kind<'a> {
-    fn of(tool: &'a Value) -> Self {
+    fn of(tool: &'a Value, builtin: &'static [BuiltinTool]) -> Self {
         let is_function =
             tool.get("function").is_some() || SCHEMAS.iter().any(|key| tool.get(*key).is_some());
+        let builtin = || builtin.iter().find(|known| tool["type"] == known.kind);
         match (tool["type"].as_str(), tool["tools"].as_array()) {
             (None | Some("function"), _) => Self::Function,
             (Some("namespace"), Some(tools)) => Self::Namespace(tools),
             _ if is_function => Self::Function,
             (Some("custom"), _) => Self::Custom,
-            (Some(kind), _) => Self::Unsupported(kind),
+            (Some(kind), _) => builtin().map_or(Self::Unsupported(kind), Self::Builtin),
         }
     }
+}
+
+/// Place of a declaration: the index of its tool, and the built-in tools of its API.
+#[derive(Clone, Copy)]
+struct Place {
+    index: usize,
+    builtin: &'static [BuiltinTool],
 }
 
 /// Format of the input of a custom tool.
@@ -81,10 +96,14 @@ impl<'a> InputFormat<'a> {
 
 impl ClientTools {
     /// Returns the functions that these tools are to the model, each with the index of its tool.
-    pub fn functions(&mut self, tools: Vec<Value>) -> Result<Vec<(usize, Value)>> {
+    pub fn functions(
+        &mut self,
+        tools: Vec<Value>,
+        builtin: &'static [BuiltinTool],
+    ) -> Result<Vec<(usize, Value)>> {
         let mut functions = Vec::with_capacity(tools.len());
         for (index, tool) in tools.into_iter().enumerate() {
-            self.add(tool, None, index, &mut functions)?;
+            self.add(tool, None, Place { index, builtin }, &mut functions)?;
         }
         Ok(functions)
     }
@@ -93,24 +112,31 @@ impl ClientTools {
         &mut self,
         tool: Value,
         namespace: Option<&str>,
-        index: usize,
+        place: Place,
         functions: &mut Vec<(usize, Value)>,
     ) -> Result<()> {
-        let function = match Kind::of(&tool) {
+        let function = match Kind::of(&tool, place.builtin) {
             Kind::Function => tool,
-            Kind::Custom => self.custom(&tool, namespace, index)?,
+            Kind::Custom => self.custom(&tool, namespace, place.index)?,
+            Kind::Builtin(builtin) => {
+                self.builtin.insert(builtin.kind.to_owned(), builtin);
+                functions.push((place.index, builtin.function()));
+                return Ok(());
+            }
             Kind::Unsupported(kind) => {
+                let names = ["name", "server_label"].iter().filter_map(|key| tool[*key].as_str());
+                self.dropped_names.extend(names.map(|name| (flat_name(namespace, name), kind.to_owned())));
                 self.dropped.push(kind.to_owned());
                 return Ok(());
             }
             Kind::Namespace(tools) => {
-                let name = tool["name"].as_str().unwrap_or_default();
+                let name = flat_name(namespace, tool["name"].as_str().unwrap_or_default());
                 return tools
                     .iter()
-                    .try_for_each(|tool| self.add(tool.clone(), Some(name), index, functions));
+                    .try_for_each(|tool| self.add(tool.clone(), Some(&name), place, functions));
             }
         };
-        functions.push((index, self.in_namespace(function, namespace)));
+        functions.push((place.index, self.in_namespace(function, namespace)));
         Ok(())
     }
 
@@ -126,7 +152,10 @@ impl ClientTools {
         let mut input = json!({"type": "string", "description": "The input, as text."});
         match InputFormat::of(&declared["format"], index)? {
             InputFormat::Text => {}
-            InputFormat::Regex(pattern) => input["pattern"] = format!("^(?:{pattern})$").into(),
+            InputFormat::Regex(regex) => {
+                let pattern = schema_pattern(regex).unwrap_or_else(|| format!("^(?:{regex})$"));
+                input["pattern"] = pattern.into();
+            }
             InputFormat::Lark(grammar) => {
                 description += &format!("\n\nThe input is a text of this lark grammar:\n{grammar}");
             }
@@ -152,9 +181,40 @@ impl ClientTools {
         function
     }
 
+    /// Returns true if a built-in tool of this type is declared.
+    pub fn is_builtin(&self, kind: &str) -> bool {
+        self.builtin.contains_key(kind)
+    }
+
+    /// The built-in tool that is a function to the model.
+    pub fn builtin(&self, name: &str) -> Option<&'static BuiltinTool> {
+        self.builtin.get(name).copied()
+    }
+
+    /// Error of a choice of a tool that was left out, by its name or its type; `None` for another one.
+    pub fn left_out(&self, name: &str) -> Option<ApiError> {
+        let kind = self.dropped_names.get(name).or_else(|| self.dropped.iter().find(|kind| *kind == name))?;
+        let message = format!(
+            "`tool_choice` names `{name}`, which was left out of `tools`: tools of type `{kind}` run on the servers of an API, or are unknown here"
+        );
+        Some(ApiError::invalid_param("tool_choice", message))
+    }
+
+    /// [`left_out`](Self::left_out) of a choice that names a type instead of a function.
+    pub fn named_left_out(&self, choice: &Value) -> Option<ApiError> {
+        let kind = choice["type"].as_str().filter(|kind| !["function", "custom"].contains(kind))?;
+        let name = ["name", "server_label"].iter().find_map(|key| choice[*key].as_str());
+        name.and_then(|name| self.left_out(name)).or_else(|| self.left_out(kind))
+    }
+
     /// Returns true if the tool's input is a text.
     pub fn is_custom(&self, name: &str) -> bool {
         self.custom.contains(name)
+    }
+
+    /// Returns true if the call of the tool is shown to the client when it is complete.
+    pub fn is_whole(&self, name: &str) -> bool {
+        self.is_custom(name) || self.is_builtin(name)
     }
 
     /// Name and namespace by which the client knows a function.

@@ -88,10 +88,20 @@ struct FormFields {
     pooling: Option<PoolingName>,
 }
 
+/// Fields of other servers.
+const UNSUPPORTED: &[(&str, &[&str])] = &[
+    ("add_special_tokens", &["true"]),
+    ("embd_normalize", &["2"]),
+    ("messages", &[]),
+    ("normalize", &["true"]),
+    ("truncate_prompt_tokens", &[]),
+    ("use_activation", &["true"]),
+];
+
 const BODY: RequestBody = RequestBody {
     name: "EmbeddingRequest",
     groups: &[InputFields::json_schema, FormFields::json_schema],
-    unsupported: &[],
+    unsupported: &[UNSUPPORTED],
     example: r#"{"input": "Hello!"}"#,
 };
 

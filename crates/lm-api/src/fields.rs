@@ -88,6 +88,15 @@ pub(crate) fn token_limit<'de, D: Deserializer<'de>>(limit: D) -> Result<Option<
     }
 }
 
+/// Reads llama.cpp's token limit: as [`token_limit`], and -2 is the rest of the context, which is no limit.
+pub(crate) fn predicted<'de, D: Deserializer<'de>>(limit: D) -> Result<Option<NonZeroUsize>, D::Error> {
+    let limit = Value::deserialize(limit)?;
+    if limit == -2 {
+        return Ok(None);
+    }
+    token_limit(limit).map_err(D::Error::custom)
+}
+
 /// Value of a field in an object, which is absent if it is null.
 pub(crate) fn nested(object: Option<Map<String, Value>>, name: &str) -> Option<Value> {
     object?.shift_remove(name).filter(|value| !value.is_null())
@@ -181,7 +190,7 @@ mod tests {
     use super::*;
 
     const ONE: RequestBody =
-        RequestBody { name: "One", groups: &[], unsupported: &[("functions", &["[]"])], example: "{}" };
+        RequestBody { name: "One", groups: &[], unsupported: &[&[("functions", &["[]"])]], example: "{}" };
 
     #[test]
     fn unsupported_fields_accept_only_neutral_values() {

@@ -3,6 +3,7 @@
 
 mod anthropic;
 mod batch;
+mod builtin_tools;
 mod call_deltas;
 mod chat;
 mod chat_completions;
@@ -30,6 +31,7 @@ mod sampling;
 mod text_inputs;
 mod timings;
 mod tools;
+mod unsupported_fields;
 
 pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};
 pub use batch::{BatchAnswer, BatchLine, BatchReader, BatchRequest};
@@ -37,7 +39,7 @@ pub use chat::{ChatCompletions, ChatEngine, RunningCompletion};
 pub use chat_completions::{
     ChunkWriter, CompletionHead, completion, response_format, tool_choice, tool_choice_word,
 };
-pub use completions::{CompletionRequest, TextWriter};
+pub use completions::{CompletionRequest, InfillWriter, TextWriter};
 pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, PromptLength, Result};
 pub use fields::Fields;

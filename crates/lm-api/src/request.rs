@@ -1,10 +1,11 @@
 //! Requests in the words of the layers below.
 
-use lm_conversation::{ConversationConfig, Message, Preface, TurnOptions};
+use lm_conversation::{ConversationConfig, Message, Preface, TokenId, TurnOptions};
 use lm_processors::by_name;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::builtin_tools::BuiltinTool;
 use crate::client_tools::ClientTools;
 use crate::ollama::KeepAlive;
 use crate::sampling::SamplingFields;
@@ -48,6 +49,8 @@ pub struct ChatRequest {
     pub sampling: SamplingFields,
     /// Stop sequences.
     pub stop: Vec<String>,
+    /// Ids of tokens that end a reply, beside the model's.
+    pub stop_ids: Vec<TokenId>,
     /// Maximum number of output tokens, with the name of the field that sets it.
     pub max_output_tokens: Option<(&'static str, usize)>,
     /// Number of choices, `n`; at least 1.
@@ -69,6 +72,8 @@ pub struct ChatRequest {
     pub(crate) reasons: bool,
     /// Tools as the client knows them.
     pub(crate) client_tools: ClientTools,
+    /// Types of messages' contents that are left out.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// Names of a wire's fields, for errors of layers that do not know the wire.
@@ -92,6 +97,8 @@ pub(crate) struct FieldNames {
     pub max_reasoning_tokens: &'static str,
     /// Stop sequences.
     pub stop: &'static str,
+    /// Built-in tools of the API that clients run.
+    pub builtin_tools: &'static [BuiltinTool],
 }
 
 /// Options of a streamed response.
@@ -115,6 +122,7 @@ impl ChatRequest {
             turn: TurnOptions::default(),
             sampling: SamplingFields::default(),
             stop: Vec::new(),
+            stop_ids: Vec::new(),
             max_output_tokens: None,
             choices: 1,
             stream: None,
@@ -125,6 +133,7 @@ impl ChatRequest {
             keep_alive: None,
             reasons: false,
             client_tools: ClientTools::default(),
+            left_out: Vec::new(),
         }
     }
 
@@ -133,16 +142,33 @@ impl ChatRequest {
         &self.client_tools.dropped
     }
 
+    /// Types of the messages' contents that were left out: only the servers of an API can read them.
+    pub fn dropped_contents(&self) -> &[String] {
+        &self.left_out
+    }
+
     /// Config of the conversation that answers with a choice: `base`, overridden by the request.
     pub fn config(&self, base: &ConversationConfig, choice: usize) -> ConversationConfig {
         let mut config = base.clone();
         config.preface = self.preface.clone();
         config.session.sampler = self.sampling.sampler(&base.session.sampler, choice);
         config.session.stop.extend(self.stop.iter().cloned());
+        config.session.stop_ids.extend(&self.stop_ids);
         if let Some((_, limit)) = self.max_output_tokens {
             config.session.max_output_tokens = Some(limit);
         }
         config.processor = self.dialect.as_deref().and_then(by_name).or(base.processor);
         config
     }
+}
+
+/// Logs the types of contents that are left out.
+pub(crate) fn noted(left_out: Vec<String>) -> Vec<String> {
+    if !left_out.is_empty() {
+        tracing::warn!(
+            kinds = %left_out.join(", "),
+            "contents that only the servers of an API can read are left out"
+        );
+    }
+    left_out
 }

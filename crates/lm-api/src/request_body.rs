@@ -12,8 +12,8 @@ pub struct RequestBody {
     pub name: &'static str,
     /// Schemas of the groups: `<T as JsonSchema>::json_schema`.
     pub groups: &'static [fn(&mut SchemaGenerator) -> Schema],
-    /// Fields that are not supported, with the values that ask for nothing as JSON texts.
-    pub unsupported: &'static [(&'static str, &'static [&'static str])],
+    /// Tables of fields that are not supported, with the values that ask for nothing as JSON texts.
+    pub unsupported: &'static [&'static [(&'static str, &'static [&'static str])]],
     /// A small valid body, as JSON text.
     pub example: &'static str,
 }
@@ -24,7 +24,7 @@ impl RequestBody {
         let asks = |(name, neutral): &&(&str, &[&str])| {
             values.get(*name).is_some_and(|value| !neutral.contains(&value.to_string().as_str()))
         };
-        self.unsupported.iter().find(asks).map(|(name, _)| *name)
+        self.unsupported.iter().copied().flatten().find(asks).map(|(name, _)| *name)
     }
 
     /// JSON Schema of the body.
@@ -51,7 +51,7 @@ impl RequestBody {
                 }
             }
         }
-        for (name, neutral) in self.unsupported {
+        for (name, neutral) in self.unsupported.iter().copied().flatten() {
             let values: Value = neutral.iter().copied().chain(["null"]).map(parsed).collect();
             schema["properties"][name] = json!({"enum": values, "description": "Not supported."});
         }

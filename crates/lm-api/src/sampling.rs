@@ -33,8 +33,9 @@ pub struct SamplingFields {
     /// Locally typical sampling; 1 is off.
     #[schemars(range(min = 0, max = 1))]
     pub typical_p: Option<f32>,
-    /// Top-nσ sampling; 0 is off.
-    #[schemars(range(min = 0))]
+    /// Top-nσ sampling; 0 and -1 are off.
+    #[serde(default, deserialize_with = "top_n_sigma")]
+    #[schemars(range(min = -1))]
     pub top_n_sigma: Option<f32>,
     /// Probability of XTC.
     #[schemars(range(min = 0, max = 1))]
@@ -62,13 +63,16 @@ pub struct SamplingFields {
     /// Name of `repetition_penalty` in llama.cpp.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub repeat_penalty: Option<f32>,
+    /// Number of last tokens that the penalties consider; -1 is all, and 0 turns them off.
+    #[schemars(range(min = -1))]
+    pub repeat_last_n: Option<i64>,
     /// Presence penalty.
     pub presence_penalty: Option<f32>,
     /// Frequency penalty.
     pub frequency_penalty: Option<f32>,
-    /// Biases of single tokens, by their ids.
+    /// Biases of single tokens, by their ids; also llama.cpp's array of pairs.
     #[serde(default, deserialize_with = "logit_bias")]
-    #[schemars(with = "Option<BTreeMap<String, f32>>", extend("default" = {}))]
+    #[schemars(with = "Option<BTreeMap<String, f32>>", extend("type" = ["object", "array", "null"], "default" = {}))]
     pub logit_bias: Vec<(TokenId, f32)>,
     /// Random seed of the first choice; the next choices count up from it. Without one each choice draws its
     /// own.
@@ -115,6 +119,7 @@ impl SamplingFields {
             repetition_penalty: (self.repetition_penalty.or(self.repeat_penalty))
                 .unwrap_or(defaults.repetition_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(defaults.presence_penalty),
+            penalty_window: self.repeat_last_n.map_or(defaults.penalty_window, last_n),
             frequency_penalty: self.frequency_penalty.unwrap_or(defaults.frequency_penalty),
             logit_bias,
             seed: self.seed.or(defaults.seed).map(|seed| seed.wrapping_add(choice as u64)),
@@ -135,13 +140,40 @@ fn seed<'de, D: Deserializer<'de>>(seed: D) -> Result<Option<u64>, D::Error> {
     Ok(Option::<i64>::deserialize(seed)?.map(i64::cast_unsigned))
 }
 
+fn top_n_sigma<'de, D: Deserializer<'de>>(sigma: D) -> Result<Option<f32>, D::Error> {
+    let sigma = Option::<f32>::deserialize(sigma)?;
+    Ok(sigma.map(|sigma| if sigma == -1.0 { 0.0 } else { sigma }))
+}
+
 fn logit_bias<'de, D: Deserializer<'de>>(biases: D) -> Result<Vec<(TokenId, f32)>, D::Error> {
-    let pair = |(token, bias): (String, Value)| {
-        let pair = token.parse::<TokenId>().ok().zip(bias.as_f64());
-        pair.map(|(token, bias)| (token, bias as f32)).ok_or_else(|| {
-            let (token, bias) = (shown(&token.into()), shown(&bias));
+    let pairs: Vec<(Value, Value)> = match Value::deserialize(biases)? {
+        Value::Array(pairs) => serde_json::from_value(pairs.into()).map_err(D::Error::custom)?,
+        biases => {
+            let biases = Map::<String, Value>::deserialize(biases).map_err(D::Error::custom)?;
+            biases.into_iter().map(|(token, bias)| (token.into(), bias)).collect()
+        }
+    };
+    let pair = |(token, bias): (Value, Value)| {
+        token_id(&token).zip(bias_of(&bias)).ok_or_else(|| {
+            let (token, bias) = (shown(&token), shown(&bias));
             D::Error::custom(format_args!("{token}: {bias}, expected a token id and a number"))
         })
     };
-    Map::<String, Value>::deserialize(biases)?.into_iter().map(pair).collect()
+    pairs.into_iter().map(pair).collect()
+}
+
+/// A token id as a number, or as the text that is a key.
+fn token_id(token: &Value) -> Option<TokenId> {
+    match token {
+        Value::String(text) => text.parse().ok(),
+        token => token.as_u64().and_then(|id| id.try_into().ok()),
+    }
+}
+
+/// A bias; false excludes the token, as in llama.cpp.
+fn bias_of(bias: &Value) -> Option<f32> {
+    match bias {
+        Value::Bool(false) => Some(f32::NEG_INFINITY),
+        bias => bias.as_f64().map(|bias| bias as f32),
+    }
 }

@@ -43,6 +43,11 @@ impl TextInputs {
         Ok(Self { name, single: false, texts: texts.collect::<Result<_>>()? })
     }
 
+    /// One text of the field `name`, which may be empty.
+    pub(crate) fn one(name: &'static str, text: String) -> Self {
+        Self { name, single: true, texts: vec![TextInput::Text(text)] }
+    }
+
     /// Schema of the field.
     pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
         let text = json!({"type": "string", "minLength": 1});

@@ -19,7 +19,7 @@ pub(crate) fn tools(
 ) -> Result<(Vec<ToolSpec>, ClientTools)> {
     at_most("tools", tools.len(), limits.tools, "tools")?;
     let mut client = ClientTools::default();
-    let functions = client.functions(tools)?;
+    let functions = client.functions(tools, names.builtin_tools)?;
     at_most("tools", functions.len(), limits.tools, "tools")?;
     let mut specs: Vec<ToolSpec> = Vec::with_capacity(functions.len());
     for (index, tool) in functions {
@@ -75,13 +75,31 @@ fn tool_spec(tool: Value, index: usize, names: &FieldNames, limits: &Limits) -> 
 }
 
 /// Checks that the choice is possible with these tools.
-pub(crate) fn check_choice(choice: ToolChoice, tools: &[ToolSpec]) -> Result<ToolChoice> {
+pub(crate) fn check_choice(
+    choice: ToolChoice,
+    tools: &[ToolSpec],
+    client: &ClientTools,
+) -> Result<ToolChoice> {
+    let is_declared = |name: &String| tools.iter().any(|tool| tool.name() == name);
+    if let ToolChoice::Named(name) = &choice
+        && !is_declared(name)
+        && let Some(error) = client.left_out(name)
+    {
+        return Err(error);
+    }
     match &choice {
+        ToolChoice::Required if tools.is_empty() && !client.dropped.is_empty() => {
+            let kinds = client.dropped.join(", ");
+            let message = format!(
+                "a tool call is required, but all of `tools` were left out: their types ({kinds}) run on the servers of an API, or are unknown here"
+            );
+            Err(ApiError::invalid_param("tool_choice", message))
+        }
         ToolChoice::Required | ToolChoice::Named(_) if tools.is_empty() => Err(ApiError::invalid_param(
             "tool_choice",
             "a tool call is required, but `tools` has no function",
         )),
-        ToolChoice::Named(name) if !tools.iter().any(|tool| tool.name() == name) => {
+        ToolChoice::Named(name) if !is_declared(name) => {
             let message = format!("the tool `{name}` must be called, but is no function of `tools`");
             Err(ApiError::invalid_param("tool_choice", message))
         }

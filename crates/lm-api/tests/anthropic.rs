@@ -285,7 +285,7 @@ fn invalid_field_is_named() {
             user(json!([{"type": "input_audio", "input_audio": {"data": "UklG"}}])),
             "messages[0].content[0].type",
         ),
-        (user(json!([{"type": "document"}])), "messages[0].content[0].type"),
+        (user(json!([{"type": "document"}])), "messages[0].content[0].source.type"),
         (user(json!([{"type": "tool_use", "id": "a", "name": "b"}])), "messages[0].content[0].type"),
         (user(json!([{"type": "tool_result"}])), "messages[0].content[0].tool_use_id"),
         (json!({"system": [{"type": "image"}]}), "system[0].type"),

@@ -151,7 +151,8 @@ fn custom_calls_of_responses_have_an_input() {
     ]);
     let request = responses_request(tools, input).chat;
     assert_eq!(request.preface.messages[1].tool_calls[0].arguments["input"], "+ one \"line\"");
-    assert_eq!(request.last.content.text(), "Done.");
+    assert_eq!(request.preface.messages[2].content.text(), "Done.");
+    assert_eq!(request.preface.messages[3].tool_calls[0].name, "web_search");
 }
 
 #[test]
@@ -160,7 +161,7 @@ fn regular_expression_of_a_custom_tool_is_a_pattern() {
     let request =
         responses_request(json!([{"type": "custom", "name": "patch", "format": format}]), json!("Hi"));
     let input = &request.chat.preface.tools[0].parameters()["properties"]["input"];
-    assert_eq!(input["pattern"], "^(?:[+-] .+)$");
+    assert_eq!(input["pattern"], r"^(?:[+\-] [^\n]+)$", "`.` is also a carriage return");
 }
 
 #[test]

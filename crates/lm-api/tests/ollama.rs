@@ -208,7 +208,7 @@ fn invalid_field_is_named() {
         (read(json!({"think": "max"})), "think"),
         (read(json!({"format": "xml"})), "format"),
         (read(json!({"stream": "yes"})), "stream"),
-        (read(json!({"logprobs": true})), "logprobs"),
+        (read(json!({"top_logprobs": 2})), "top_logprobs"),
         (read_prompt(json!({"prompt": null})), "prompt"),
         (read_prompt(json!({"raw": true})), "raw"),
         (read_prompt(json!({"suffix": "a"})), "suffix"),
@@ -255,4 +255,44 @@ fn images_need_no_text() {
 fn empty_system_text_is_no_message() {
     let request = read_prompt(json!({"system": ""})).expect("a request");
     assert!(request.preface.messages.is_empty());
+}
+
+#[test]
+fn texts_without_the_template_are_continued() {
+    let (engine, config) = scripted(&[" sum"], "hermes");
+    let chat = ChatEngine::new(engine, config);
+    let read = |body: Value| OllamaRequest::text(body, &Limits::default());
+    let request = read(json!({"prompt": "The", "raw": true, "stream": false, "logprobs": true}));
+    let running = chat.continue_text(request.expect("a request"), OllamaWriter::generate);
+    let object = running.expect("it starts").wait().expect("a response");
+    assert_eq!((&object["response"], &object["done"]), (&json!(" sum"), &json!(true)));
+    let scored = object["logprobs"].as_array().expect("log probabilities");
+    assert!(!scored.is_empty() && scored[0]["logprob"].is_number(), "{object}");
+
+    let request = read(json!({"prompt": "The", "suffix": "end"})).expect("a request");
+    let error = chat.continue_text(request, OllamaWriter::generate).expect_err("it has no such tokens");
+    assert_eq!((error.param.as_deref(), error.code), (Some("suffix"), Some("unsupported_parameter")));
+    for (fields, param) in [
+        (json!({"raw": true, "system": "Be brief."}), "system"),
+        (json!({"suffix": "end", "images": ["iVBO"]}), "images"),
+        (json!({"raw": true, "think": true}), "think"),
+    ] {
+        let mut body = json!({"prompt": "The"});
+        body.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+        assert_eq!(read(body).expect_err(param).param.as_deref(), Some(param));
+    }
+}
+
+#[test]
+fn streamed_pieces_have_their_log_probabilities() {
+    let (engine, config) = scripted(&["One, two."], "hermes");
+    let body =
+        json!({"messages": [{"role": "user", "content": "Count."}], "logprobs": true, "top_logprobs": 2});
+    let request = OllamaRequest::chat(body, &Limits::default()).expect("a request");
+    let running = ChatEngine::new(engine, config).start(request, OllamaWriter::chat).expect("it starts");
+    let lines: Vec<Value> = running.frames().map(|frame| frame.expect("a frame").data).collect();
+    let scored: Vec<&Value> = lines.iter().filter_map(|line| line["logprobs"].as_array()).flatten().collect();
+    let text: String = scored.iter().filter_map(|token| token["token"].as_str()).collect();
+    assert_eq!(text, "One, two.");
+    assert!(scored.iter().all(|token| token["top_logprobs"].as_array().is_some_and(|top| top.len() == 2)));
 }

@@ -43,5 +43,5 @@ pub use message_builder::MessageBuilder;
 pub use parser::{OnMalformed, OutputParser, ParserOptions, ReadCalls, ReasoningText, Recovery};
 pub use processor::ModelDataProcessor;
 pub use reply_form::ReplyForm;
-pub use schema::{SchemaError, SchemaFault, SchemaValidator, UnenforcedKeyword, validator};
+pub use schema::{SchemaError, SchemaFault, SchemaValidator, UnenforcedKeyword, schema_pattern, validator};
 pub use tokens::MarkerTokens;

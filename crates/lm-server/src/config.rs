@@ -27,6 +27,9 @@ pub struct ServerConfig {
     /// Origins of web pages that may use the server, such as `https://chat.example.com`, in addition to those
     /// of this machine. `*` is all.
     pub allowed_origins: Vec<String>,
+    /// Number of requests that the engines run at the same time, for `/props` and `/slots`. Default 64, as
+    /// `EngineSettings::max_running_requests`.
+    pub parallel: usize,
     /// Tools that the server runs for its clients. Default: none.
     pub tools: ServedTools,
     /// Limits of connections and requests.
@@ -41,6 +44,7 @@ impl Default for ServerConfig {
             insecure: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            parallel: 64,
             tools: ServedTools::default(),
             limits: ServerLimits::default(),
         }

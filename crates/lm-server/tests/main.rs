@@ -5,6 +5,7 @@ mod agents;
 mod any_body;
 mod clients;
 mod lifecycle;
+mod llama_cpp;
 mod media;
 mod messages;
 mod metrics;

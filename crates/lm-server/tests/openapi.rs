@@ -51,7 +51,7 @@ fn streams_have_the_documented_type() {
             operation.path
         );
     }
-    assert_eq!(streams, 7);
+    assert_eq!(streams, 8);
 }
 
 /// Fields that a response repeats as they are.

@@ -3,9 +3,14 @@
 use lm_conversation::{Content, Part};
 use serde_json::{Map, Value};
 
+use super::documents;
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::media;
+
+/// Types of blocks that are content alone.
+pub(super) const CONTENT: &[&str] =
+    &["text", "image", "document", "search_result", "tool_reference", "container_upload"];
 
 /// A block of a content: its type and its fields, with its path for errors.
 pub(super) struct Block {
@@ -40,13 +45,18 @@ impl Block {
         }
     }
 
-    /// The text or the image that the block is; `None` for another type.
-    pub fn part(&mut self) -> Result<Option<Part>> {
-        match self.kind.as_str() {
-            "text" => Ok(Some(Part::Text(self.text("text")?))),
-            "image" => media::source(&self.fields, &self.at).map(Some),
-            _ => Ok(None),
-        }
+    /// The text or the image that the block is, in order; `None` for another type.
+    pub fn parts(&mut self) -> Result<Option<Vec<Part>>> {
+        let part = match self.kind.as_str() {
+            "text" => Part::Text(self.text("text")?),
+            "image" => media::source(&self.fields, &self.at)?,
+            "document" => return documents::document(self).map(Some),
+            "search_result" => return documents::search_result(self).map(Some),
+            "tool_reference" => Part::Text(format!("tool: {}", self.text("tool_name")?)),
+            "container_upload" => Part::Text(format!("uploaded file: {}", self.text("file_id")?)),
+            _ => return Ok(None),
+        };
+        Ok(Some(vec![part]))
     }
 
     /// Error of a block that its place does not permit, or that no model of this stack reads.
@@ -86,10 +96,11 @@ pub(super) fn texts(content: Value, at: &str) -> Result<Vec<Part>> {
     blocks(content, at)?.into_iter().map(text).collect()
 }
 
-/// Reads a content of text and images.
+/// Reads a content of text, images, documents and search results.
 pub(super) fn parts(content: Value, at: &str) -> Result<Vec<Part>> {
-    let part = |mut block: Block| block.part()?.ok_or_else(|| block.unexpected(&["text", "image"]));
-    blocks(content, at)?.into_iter().map(part).collect()
+    let parts = |mut block: Block| block.parts()?.ok_or_else(|| block.unexpected(CONTENT));
+    let parts = blocks(content, at)?.into_iter().map(parts).collect::<Result<Vec<_>>>()?;
+    Ok(parts.into_iter().flatten().collect())
 }
 
 /// Content of a message: text, or parts if there are several or one is an image.

@@ -12,6 +12,7 @@ use crate::messages;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
+use crate::unsupported_fields::{MESSAGES, OUTPUT, SAMPLING};
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -36,7 +37,21 @@ pub(super) const MESSAGE: RequestBody = RequestBody {
 pub(super) const COUNT: RequestBody = RequestBody {
     name: "MessageCountRequest",
     groups: &[Body::json_schema, SamplingFields::json_schema],
-    unsupported: &[],
+    unsupported: &[
+        &[
+            ("max_completion_tokens", &[]),
+            ("max_output_tokens", &[]),
+            ("max_reasoning_tokens", &[]),
+            ("mcp_servers", &["[]"]),
+            ("n_predict", &[]),
+            ("num_predict", &[]),
+            ("parallel_tool_calls", &["true"]),
+            ("thread", &[]),
+        ],
+        SAMPLING,
+        OUTPUT,
+        MESSAGES,
+    ],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}]}"#,
 };
 
@@ -71,7 +86,7 @@ pub(super) struct Body {
         "budget_tokens": {"description": "Maximum number of reasoning tokens."}
     }))]
     pub thinking: Option<Value>,
-    /// Format of the answer, as `format`.
+    /// Format of the answer, as `format`, and effort of reasoning, as `effort`.
     pub output_config: Option<Map<String, Value>>,
     /// Older name of `output_config.format`.
     #[schemars(with = "Option<Map<String, Value>>")]

@@ -1,16 +1,17 @@
 //! Request body of Anthropic's messages.
 
 use lm_conversation::{Preface, ResponseFormat, Role, ThinkingConfig, ThinkingMode, TurnOptions};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::fields::{Body, COUNT, Length, MESSAGE, NAMES};
 use super::messages::{messages, system};
 use super::tools::{choice, declared};
 use crate::chat_completions::response_format_at;
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, StopSequences, nested, shown};
+use crate::fields::{Fields, StopSequences, nested, shown, word};
 use crate::limits::Limits;
-use crate::request::{ChatRequest, FieldNames, StreamOptions};
+use crate::reasoning::Effort;
+use crate::request::{ChatRequest, FieldNames, StreamOptions, noted};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 
@@ -62,15 +63,18 @@ impl AnthropicRequest {
 fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
     let (sampling, body): (SamplingFields, Body) = (fields.read()?, fields.into_group()?);
     let mut conversation: Vec<_> = body.system.map(system).transpose()?.flatten().into_iter().collect();
-    conversation.extend(messages(body.messages, limits)?);
+    let (turns, left_out) = messages(body.messages, limits)?;
+    conversation.extend(turns);
     let last = conversation.pop().ok_or_else(|| ApiError::missing("messages"))?;
     let (tools, client_tools) = declared(body.tools.unwrap_or_default(), limits)?;
-    let (tool_choice, calls) = choice(&body.tool_choice.unwrap_or_default(), &tools)?;
+    let (tool_choice, calls) = choice(&body.tool_choice.unwrap_or_default(), &tools, &client_tools)?;
+    let effort = body.output_config.as_ref().and_then(|config| config.get("effort")).cloned();
+    let effort = effort.filter(|effort| !effort.is_null()).map(effort_variable).transpose()?;
     let (response_format, names) = format(body.output_config, body.output_format)?;
     let thinking = body.thinking.map(thinking).transpose()?.unwrap_or_default();
     Ok(ChatRequest {
         model: body.model,
-        preface: Preface { messages: conversation, tools, extra_context: Map::new() },
+        preface: Preface { messages: conversation, tools, extra_context: effort.into_iter().collect() },
         turn: TurnOptions { tool_choice, calls, thinking, response_format, ..TurnOptions::default() },
         sampling: sampling.checked(limits)?,
         stop: StopSequences::read(body.stop_sequences, NAMES.stop, limits)?,
@@ -78,8 +82,17 @@ fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
         stream: body.stream.unwrap_or(false).then(StreamOptions::default),
         continues: last.role == Role::Assistant,
         client_tools,
+        left_out: noted(left_out),
         ..ChatRequest::new(names, last)
     })
+}
+
+/// Reads `output_config.effort`: a variable of the template; some templates read it.
+fn effort_variable(effort: Value) -> Result<(String, Value)> {
+    const NAME: &str = "output_config.effort";
+    let effort: Option<Effort> =
+        word(effort).map_err(|error| ApiError::invalid_param(NAME, format!("`{NAME}`: {error}")))?;
+    Ok(("reasoning_effort".to_owned(), json!(effort)))
 }
 
 /// Reads `thinking`. `adaptive`: the model decides.

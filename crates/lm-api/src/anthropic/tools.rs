@@ -22,7 +22,11 @@ pub(super) fn declared(mut declared: Vec<Value>, limits: &Limits) -> Result<(Vec
 }
 
 /// Reads `tool_choice`: `auto`, `any`, `tool` or `none`, and the number of calls.
-pub(super) fn choice(choice: &Value, tools: &[ToolSpec]) -> Result<(ToolChoice, Calls)> {
+pub(super) fn choice(
+    choice: &Value,
+    tools: &[ToolSpec],
+    client: &ClientTools,
+) -> Result<(ToolChoice, Calls)> {
     let name = || choice.get("name").and_then(Value::as_str).map(str::to_owned);
     let read = match choice.get("type").and_then(Value::as_str) {
         None if choice.is_null() => Some(ToolChoice::Auto),
@@ -44,5 +48,5 @@ pub(super) fn choice(choice: &Value, tools: &[ToolSpec]) -> Result<(ToolChoice, 
             return Err(ApiError::unexpected(at, shown(other), "a boolean"));
         }
     };
-    Ok((check_choice(read, tools)?, if one { Calls::One } else { Calls::Several }))
+    Ok((check_choice(read, tools, client)?, if one { Calls::One } else { Calls::Several }))
 }

@@ -9,13 +9,14 @@ use serde_json::{Map, Value};
 use super::output::OutputFields;
 use super::tools::ToolFields;
 use crate::error::{ApiError, Result};
-use crate::fields::{in_range, token_limit, word};
+use crate::fields::{in_range, predicted, token_limit, word};
 use crate::limits::Limits;
 use crate::messages;
 use crate::reasoning::Effort;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
+use crate::unsupported_fields::SAMPLING;
 
 /// Names of the fields.
 pub(crate) const NAMES: FieldNames = FieldNames {
@@ -28,6 +29,7 @@ pub(crate) const NAMES: FieldNames = FieldNames {
     max_output_tokens: "max_completion_tokens",
     max_reasoning_tokens: "max_reasoning_tokens",
     stop: "stop",
+    builtin_tools: &[],
 };
 
 /// Body of a chat completion.
@@ -40,15 +42,19 @@ pub(super) const BODY: RequestBody = RequestBody {
         SamplingFields::json_schema,
     ],
     unsupported: &[
-        ("audio", &[]),
-        ("best_of", &["1"]),
-        ("echo", &["false"]),
-        ("function_call", &[]),
-        ("functions", &[]),
-        ("grammar", &[]),
-        ("modalities", &["[]", r#"["text"]"#]),
-        ("prompt_logprobs", &[]),
-        ("web_search_options", &[]),
+        &[
+            ("add_special_tokens", &["false"]),
+            ("audio", &[]),
+            ("best_of", &["1"]),
+            ("echo", &["false"]),
+            ("function_call", &[]),
+            ("functions", &[]),
+            ("max_output_tokens", &[]),
+            ("modalities", &["[]", r#"["text"]"#]),
+            ("num_predict", &[]),
+            ("web_search_options", &[]),
+        ],
+        SAMPLING,
     ],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "max_completion_tokens": 32}"#,
 };
@@ -64,9 +70,14 @@ pub(super) struct Body {
     #[serde(default, deserialize_with = "word")]
     pub reasoning_effort: Option<Effort>,
     /// Maximum number of reasoning tokens.
-    pub max_reasoning_tokens: Option<usize>,
+    max_reasoning_tokens: Option<usize>,
     /// Variables of the chat template.
     pub chat_template_kwargs: Option<Map<String, Value>>,
+    /// Documents, for templates that show them.
+    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
+    pub documents: Option<Vec<Value>>,
+    /// Name of `max_reasoning_tokens` in vLLM.
+    thinking_token_budget: Option<usize>,
     /// The last message is the beginning of the reply.
     continue_final_message: Option<bool>,
     /// The opposite of `continue_final_message`, which vLLM's clients send with it.
@@ -85,23 +96,33 @@ pub(super) struct Body {
     #[serde(default, deserialize_with = "token_limit")]
     #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     max_tokens: Option<NonZeroUsize>,
-    /// Name of `max_completion_tokens` in llama.cpp.
-    #[serde(default, deserialize_with = "token_limit")]
-    #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
+    /// Name of `max_completion_tokens` in llama.cpp; -2 fills the context.
+    #[serde(default, deserialize_with = "predicted")]
+    #[schemars(with = "Option<i64>", range(min = -2), extend("not" = {"const": 0}))]
     n_predict: Option<NonZeroUsize>,
+}
+
+/// Number of most probable tokens per token, of `logprobs` and `top_logprobs`; `None` without `logprobs`.
+pub(crate) fn logprobs(wanted: Option<bool>, top: Option<usize>, limits: &Limits) -> Result<Option<usize>> {
+    let wanted = wanted.unwrap_or(false);
+    if let Some(top) = top {
+        if !wanted {
+            return Err(ApiError::invalid_param("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
+        }
+        in_range("top_logprobs", top, 0, limits.top_logprobs)?;
+    }
+    Ok(wanted.then_some(top.unwrap_or(0)))
 }
 
 impl Body {
     /// Number of most probable tokens per token; `None` without `logprobs`.
     pub fn logprobs(&self, limits: &Limits) -> Result<Option<usize>> {
-        let wanted = self.logprobs.unwrap_or(false);
-        if let Some(top) = self.top_logprobs {
-            if !wanted {
-                return Err(ApiError::invalid_param("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
-            }
-            in_range("top_logprobs", top, 0, limits.top_logprobs)?;
-        }
-        Ok(wanted.then_some(self.top_logprobs.unwrap_or(0)))
+        logprobs(self.logprobs, self.top_logprobs, limits)
+    }
+
+    /// Maximum number of reasoning tokens.
+    pub fn max_reasoning_tokens(&self) -> Option<usize> {
+        self.max_reasoning_tokens.or(self.thinking_token_budget)
     }
 
     /// Token limit, with the name of its field.

@@ -8,8 +8,12 @@ const IMPOSSIBLE: f32 = -9999.0;
 
 /// Creates the `logprobs` object of a choice or a chunk.
 pub(crate) fn logprobs(tokens: &[ScoredToken]) -> Value {
-    let content: Vec<Value> = tokens.iter().map(scored).collect();
-    json!({"content": content, "refusal": null})
+    json!({"content": scores(tokens), "refusal": null})
+}
+
+/// Creates the list of tokens with their log probabilities.
+pub(crate) fn scores(tokens: &[ScoredToken]) -> Value {
+    tokens.iter().map(scored).collect()
 }
 
 fn scored(scored: &ScoredToken) -> Value {

@@ -10,9 +10,9 @@ mod response_format;
 mod tools;
 mod writer;
 
-pub(crate) use fields::NAMES;
+pub(crate) use fields::{NAMES, logprobs};
 pub use head::CompletionHead;
-pub(crate) use logprobs::finite;
+pub(crate) use logprobs::{finite, scores};
 pub(crate) use output::OutputFields;
 pub use response::completion;
 pub(crate) use response::{finish_reason, usage};

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use lm_conversation::TokenId;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use super::response_format::answer_format;
 use crate::error::{ApiError, Result};
 use crate::fields::{StopSequences, in_range};
-use crate::limits::Limits;
+use crate::limits::{Limits, at_most};
 use crate::request::{ChatRequest, StreamOptions};
 
 #[derive(Deserialize, JsonSchema)]
@@ -18,6 +19,10 @@ pub(crate) struct OutputFields {
     min_tokens: Option<usize>,
     /// Stop sequences.
     stop: Option<StopSequences>,
+    /// Ids of tokens that end an output.
+    #[serde(default)]
+    #[schemars(length(max = 1_024))]
+    stop_token_ids: Option<Vec<TokenId>>,
     /// Excludes the tokens that end an output, as benchmarks do.
     ignore_eos: Option<bool>,
     /// Number of choices, for each prompt if there are several; 1 if absent.
@@ -33,6 +38,9 @@ pub(crate) struct OutputFields {
     /// JSON Schema of the answer.
     #[schemars(extend("type" = ["object", "boolean", "string", "null"]))]
     pub guided_json: Option<Value>,
+    /// Name of `guided_json` in llama.cpp.
+    #[schemars(extend("type" = ["object", "boolean", "string", "null"]))]
+    pub json_schema: Option<Value>,
     /// Regular expression of the answer.
     #[schemars(with = "Option<String>")]
     pub guided_regex: Option<Value>,
@@ -53,6 +61,8 @@ impl OutputFields {
     pub fn set(mut self, request: &mut ChatRequest, limits: &Limits) -> Result<()> {
         (request.turn.response_format, request.names) = answer_format(&mut self, request.names)?;
         request.stop = StopSequences::read(self.stop, "stop", limits)?;
+        request.stop_ids = self.stop_token_ids.unwrap_or_default();
+        at_most("stop_token_ids", request.stop_ids.len(), limits.logit_bias, "tokens")?;
         request.ignores_end = self.ignore_eos.unwrap_or(false);
         request.choices = self.n.map_or(1, NonZeroUsize::get);
         in_range("n", request.choices, 1, limits.choices)?;

@@ -42,7 +42,8 @@ impl ChatRequest {
         let (tools, sampling): (ToolFields, SamplingFields) = (fields.read()?, fields.read()?);
         let (output, body): (OutputFields, Body) = (fields.read()?, fields.into_group()?);
         let (logprobs, continues) = (body.logprobs(limits)?, body.continues()?);
-        let max_output_tokens = body.max_output_tokens();
+        let (max_output_tokens, max_reasoning_tokens) =
+            (body.max_output_tokens(), body.max_reasoning_tokens());
         let mut messages = messages(body.messages, limits)?;
         let last = messages.pop().ok_or_else(|| ApiError::missing("messages"))?;
         let (tools, client_tools, turn) = tools.read(&NAMES, limits)?;
@@ -52,8 +53,9 @@ impl ChatRequest {
         };
         let reasons = body.reasoning_effort.is_some_and(Effort::reasons)
             && !body.chat_template_kwargs.as_ref().is_some_and(switch);
-        let (thinking, effort) = thinking(body.reasoning_effort, body.max_reasoning_tokens);
+        let (thinking, effort) = thinking(body.reasoning_effort, max_reasoning_tokens);
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
+        extra_context.extend(body.documents.map(|documents| ("documents".to_owned(), documents.into())));
         extra_context.extend(template_variables(body.chat_template_kwargs.unwrap_or_default())?);
         let mut request = Self {
             model: body.model,

@@ -70,6 +70,7 @@ pub(crate) fn answer_format(
     }
     for (kind, name, value) in [
         ("json", "guided_json", &mut fields.guided_json),
+        ("json", "json_schema", &mut fields.json_schema),
         ("regex", "guided_regex", &mut fields.guided_regex),
         ("choice", "guided_choice", &mut fields.guided_choice),
         ("grammar", "guided_grammar", &mut fields.guided_grammar),

@@ -72,6 +72,19 @@ pub(crate) struct ToolFields {
 }
 
 impl ToolFields {
+    /// Adds tools that messages declare, unless they are declared already.
+    pub fn with(mut self, more: Vec<Value>) -> Self {
+        let tools = self.tools.get_or_insert_default();
+        for tool in more {
+            let name = declared_name(&tool);
+            let is_known = |known: &Value| *known == tool || (name.is_some() && declared_name(known) == name);
+            if !tools.iter().any(is_known) {
+                tools.push(tool);
+            }
+        }
+        self
+    }
+
     /// The tools, and the choice among them as options of a turn.
     pub fn read(
         self,
@@ -83,6 +96,10 @@ impl ToolFields {
         let calls = if self.parallel_tool_calls.unwrap_or(true) { Calls::Several } else { Calls::One };
         Ok((tools, client, TurnOptions { tool_choice, calls, ..TurnOptions::default() }))
     }
+}
+
+fn declared_name(tool: &Value) -> Option<&str> {
+    ["/function/name", "/name"].iter().find_map(|path| tool.pointer(path)).and_then(Value::as_str)
 }
 
 /// Parses `tool_choice` against the declared `tools`. For `allowed_tools`, tools that are not listed are
@@ -97,9 +114,10 @@ fn choice_among(choice: &Value, tools: &mut Vec<ToolSpec>, client: &ClientTools)
             restrict(allowed.get("tools").unwrap_or(&Value::Null), tools, client)?;
             tool_choice(allowed.get("mode").unwrap_or(&Value::Null))?
         }
-        _ => tool_choice(choice)?,
+        Some(kind) if client.is_builtin(kind) => ToolChoice::Named(kind.to_owned()),
+        _ => client.named_left_out(choice).map_or_else(|| tool_choice(choice), Err)?,
     };
-    check_choice(choice, tools)
+    check_choice(choice, tools, client)
 }
 
 /// Keeps the tools that `allowed` names.
@@ -113,7 +131,8 @@ fn restrict(allowed: &Value, tools: &mut Vec<ToolSpec>, client: &ClientTools) ->
     let is_dropped = |tool: &Value| client.dropped.iter().any(|kind| tool["type"] == **kind);
     let mut names = Vec::with_capacity(allowed.len());
     for tool in allowed.iter().filter(|tool| !is_dropped(tool)) {
-        match tool_choice(tool) {
+        let kind = tool["type"].as_str().filter(|kind| client.is_builtin(kind));
+        match kind.map_or_else(|| tool_choice(tool), |kind| Ok(ToolChoice::Named(kind.to_owned()))) {
             Ok(ToolChoice::Named(name)) if tools.iter().any(|tool| *tool.name() == name) => names.push(name),
             _ => return Err(wrong(format!("{} names no tool of `tools`", shown(tool)))),
         }

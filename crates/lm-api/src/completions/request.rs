@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::constraint;
 use super::fields::{BODY, Body, NAMES};
+use super::infilling::{self, Infilling};
 use crate::chat_completions::OutputFields;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::fields::{Fields, in_range};
 use crate::limits::{Limits, at_most};
 use crate::request::ChatRequest;
@@ -33,6 +34,8 @@ pub struct CompletionRequest {
     pub options: ChatRequest,
     /// The prompts; at least one.
     pub prompts: TextInputs,
+    /// Text after the gap that is to be filled; the prompt is the text before it.
+    pub suffix: Option<String>,
     /// Begins each text with its prompt.
     pub echo: bool,
 }
@@ -66,7 +69,7 @@ impl CompletionRequest {
                 ..TurnOptions::default()
             },
             sampling: sampling.checked(limits)?,
-            max_output_tokens: body.max_tokens(echo)?.map(|tokens| ("max_tokens", tokens)),
+            max_output_tokens: body.max_tokens(echo)?,
             ..ChatRequest::new(NAMES, Message::user(""))
         };
         output.set(&mut options, limits)?;
@@ -75,7 +78,11 @@ impl CompletionRequest {
         let prompts = TextInputs::read(body.prompt, "prompt", limits.choices)?;
         options.choices *= prompts.texts().len();
         at_most("prompt", options.choices, limits.choices, "choices, its texts times `n`")?;
-        Ok(Self { options, prompts, echo })
+        let suffix = body.suffix.filter(|suffix| !suffix.is_empty());
+        if echo && suffix.is_some() {
+            return Err(ApiError::invalid_param("echo", "`echo` and `suffix` cannot be combined"));
+        }
+        Ok(Self { options, prompts, suffix, echo })
     }
 
     /// Number of choices of each prompt, `n`.
@@ -83,9 +90,34 @@ impl CompletionRequest {
         self.options.choices / self.prompts.texts().len()
     }
 
-    /// Prompts as tokens. Texts may spell special tokens: templates are rendered by the caller.
+    /// Creates a request that continues one text with the options of another API.
+    pub(crate) fn of_text(prompt: String, suffix: Option<String>, options: ChatRequest) -> Result<Self> {
+        let prompts = match suffix {
+            Some(_) => TextInputs::one("prompt", prompt),
+            None => TextInputs::read(prompt.into(), "prompt", 1)?,
+        };
+        Ok(Self { options, prompts, suffix, echo: false })
+    }
+
+    /// Prompts as tokens. Texts may spell special tokens, unless there is a suffix: templates are rendered by
+    /// the caller.
     pub(crate) fn ids(&self, engine: &Engine) -> Result<Vec<Vec<TokenId>>> {
-        self.prompts.ids(engine, |text| TextSegment::Template(text))
+        let Some(after) = &self.suffix else {
+            return self.prompts.ids(engine, |text| TextSegment::Template(text));
+        };
+        let infilling = Infilling::of(engine.tokenizer()).ok_or_else(infilling::unsupported)?;
+        let prompts = self.prompts.texts().iter().enumerate();
+        prompts
+            .map(|(index, before)| {
+                infilling.prompt(engine.tokenizer(), before, after, &self.prompts.path(index))
+            })
+            .collect()
+    }
+
+    /// Tokens that end the texts, beside the model's.
+    pub(crate) fn ends(&self, engine: &Engine) -> Vec<TokenId> {
+        let infilling = self.suffix.as_ref().and_then(|_| Infilling::of(engine.tokenizer()));
+        infilling.map(|infilling| infilling.ends).unwrap_or_default()
     }
 
     /// Constraint of the texts, if they have a format.

@@ -10,6 +10,7 @@ use crate::fields::StopSequences;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
+use crate::unsupported_fields::{OUTPUT, SAMPLING};
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -25,7 +26,7 @@ pub(super) const NAMES: FieldNames = FieldNames {
 pub(super) const CHAT: RequestBody = RequestBody {
     name: "OllamaChatRequest",
     groups: &[Chat::json_schema, Common::json_schema],
-    unsupported: UNSUPPORTED,
+    unsupported: &[UNSUPPORTED, IMAGES, PROMPTS],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}], "stream": false, "options": {"num_predict": 32}}"#,
 };
 
@@ -33,7 +34,7 @@ pub(super) const CHAT: RequestBody = RequestBody {
 pub(super) const GENERATE: RequestBody = RequestBody {
     name: "OllamaGenerateRequest",
     groups: &[Generate::json_schema, Common::json_schema],
-    unsupported: UNSUPPORTED,
+    unsupported: &[UNSUPPORTED, IMAGES],
     example: r#"{"prompt": "Hello!", "stream": false, "options": {"num_predict": 32}}"#,
 };
 
@@ -49,19 +50,19 @@ pub(super) const EMBED: RequestBody = RequestBody {
 pub(super) const OPTIONS: RequestBody = RequestBody {
     name: "OllamaOptions",
     groups: &[Options::json_schema, SamplingFields::json_schema],
-    unsupported: &[],
+    unsupported: &[SAMPLING, OUTPUT],
     example: r#"{"num_predict": 32}"#,
 };
 
 const NOTHING: &[&str] = &["false", r#""""#, "[]"];
 
-const UNSUPPORTED: &[(&str, &[&str])] = &[
-    ("context", NOTHING),
-    ("logprobs", NOTHING),
-    ("raw", NOTHING),
-    ("suffix", NOTHING),
-    ("template", NOTHING),
-];
+const UNSUPPORTED: &[(&str, &[&str])] = &[("context", NOTHING), ("template", NOTHING)];
+
+/// Fields of `/api/generate` alone.
+const PROMPTS: &[(&str, &[&str])] = &[("raw", NOTHING), ("suffix", NOTHING)];
+
+/// Fields of the generation of images.
+const IMAGES: &[(&str, &[&str])] = &[("height", &["0"]), ("steps", &["0"]), ("width", &["0"])];
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Chat {
@@ -76,6 +77,11 @@ pub(super) struct Generate {
     pub prompt: Option<String>,
     /// Message of the system.
     pub system: Option<String>,
+    /// Continues the prompt as it is, without the template; false if absent.
+    #[serde(rename = "raw")]
+    _raw: Option<bool>,
+    /// Text after the gap that the answer fills, for models with tokens for it; without the template.
+    pub suffix: Option<String>,
     /// Images of the message, for models that read them.
     #[schemars(extend("type" = ["array", "null"], "items" = {"type": "string", "contentEncoding": "base64"}))]
     pub images: Option<Value>,
@@ -103,6 +109,10 @@ pub(super) struct Common {
     /// it, negative keeps it.
     #[schemars(extend("type" = ["number", "string", "null"]))]
     pub keep_alive: Option<Value>,
+    /// Returns the log probabilities of the output tokens.
+    pub logprobs: Option<bool>,
+    /// Number of most probable tokens at each position; needs `logprobs`.
+    pub top_logprobs: Option<usize>,
     /// Streams the response as lines of JSON; true if absent.
     pub stream: Option<bool>,
 }

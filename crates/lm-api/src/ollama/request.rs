@@ -7,6 +7,8 @@ use super::fields::{CHAT, Chat, Common, EMBED, GENERATE, Generate, NAMES};
 use super::keep_alive::KeepAlive;
 use super::messages;
 use super::options;
+use crate::chat_completions::logprobs;
+use crate::completions::CompletionRequest;
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
 use crate::limits::Limits;
@@ -47,11 +49,54 @@ impl OllamaRequest {
         request(common, messages::read(chat.messages, limits)?, limits)
     }
 
+    /// Returns true if a body of `/api/generate` is without the template: [`text`](Self::text) reads it.
+    pub fn is_text(body: &Value) -> bool {
+        body["raw"] == true || body["suffix"].as_str().is_some_and(|suffix| !suffix.is_empty())
+    }
+
+    /// Reads a body of `/api/generate` with `raw` or `suffix`: the prompt is continued as it is, or up to the
+    /// suffix.
+    ///
+    /// ```
+    /// use lm_api::{Limits, OllamaRequest};
+    /// use serde_json::json;
+    ///
+    /// let body = json!({"prompt": "def add(a, b):", "suffix": "    return sum"});
+    /// assert!(OllamaRequest::is_text(&body));
+    /// let request = OllamaRequest::text(body, &Limits::default())?;
+    /// assert_eq!(request.suffix.as_deref(), Some("    return sum"));
+    /// # Ok::<(), lm_api::ApiError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`OllamaRequest::chat`]; when it has a field of messages.
+    pub fn text(body: Value, limits: &Limits) -> Result<CompletionRequest> {
+        let fields = Fields::open(body, &GENERATE)?;
+        let (common, body): (Common, Generate) = (fields.read()?, fields.into_group()?);
+        let of_messages = [
+            ("system", body.system.is_some_and(|system| !system.is_empty())),
+            ("images", body.images.is_some_and(|images| images != json!([]))),
+            ("think", common.think.as_ref().is_some_and(|think| *think != false)),
+            ("tools", common.tools.as_ref().is_some_and(|tools| !tools.is_empty())),
+        ];
+        if let Some((name, _)) = of_messages.iter().find(|(_, is_set)| *is_set) {
+            let message = format!("`{name}` needs the template, which `raw` and `suffix` leave out");
+            return Err(ApiError::invalid_param(*name, message));
+        }
+        let prompt = body.prompt.ok_or_else(|| ApiError::missing("prompt"))?;
+        let options = request(common, vec![Message::user("")], limits)?;
+        CompletionRequest::of_text(prompt, body.suffix.filter(|suffix| !suffix.is_empty()), options)
+    }
+
     /// Reads a body of `/api/generate`: a prompt is a message of the user.
     ///
     /// # Errors
-    /// As [`OllamaRequest::chat`].
+    /// As [`OllamaRequest::chat`]; for a body without the template.
     pub fn generate(body: Value, limits: &Limits) -> Result<ChatRequest> {
+        if Self::is_text(&body) {
+            let name = if body["raw"] == true { "raw" } else { "suffix" };
+            return Err(ApiError::invalid_param(name, format!("`{name}` is for a text, not a message")));
+        }
         let fields = Fields::open(body, &GENERATE)?;
         let (common, body): (Common, Generate) = (fields.read()?, fields.into_group()?);
         let images = messages::images(body.images, "images")?;
@@ -72,7 +117,12 @@ fn request(fields: Common, mut conversation: Vec<Message>, limits: &Limits) -> R
     let mut request = ChatRequest {
         model: fields.model,
         preface: Preface { messages: conversation, tools, extra_context: effort.into_iter().collect() },
-        turn: TurnOptions { response_format: format(fields.format)?, thinking, ..TurnOptions::default() },
+        turn: TurnOptions {
+            response_format: format(fields.format)?,
+            thinking,
+            logprobs: logprobs(fields.logprobs, fields.top_logprobs, limits)?,
+            ..TurnOptions::default()
+        },
         stream: fields.stream.unwrap_or(true).then(StreamOptions::default),
         keep_alive: KeepAlive::read(fields.keep_alive)?,
         client_tools,

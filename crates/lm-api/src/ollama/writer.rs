@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use lm_conversation::{ConversationEvent, Reply, ToolCall};
+use lm_conversation::{ConversationEvent, Reply, ScoredToken, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::ollama_error;
+use crate::chat_completions::scores;
 use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
@@ -18,6 +19,8 @@ pub struct OllamaWriter {
     model: String,
     endpoint: Endpoint,
     began: Instant,
+    /// Log probabilities for the next object of a stream.
+    scored: Vec<ScoredToken>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +40,7 @@ struct Parts<'a> {
 impl OllamaWriter {
     /// Creates a writer for `/api/chat`. `total_duration` begins now.
     pub fn chat(_: &ChatRequest, model: &str) -> Self {
-        Self { model: model.to_owned(), endpoint: Endpoint::Chat, began: Instant::now() }
+        Self { model: model.to_owned(), endpoint: Endpoint::Chat, began: Instant::now(), scored: Vec::new() }
     }
 
     /// Creates a writer for `/api/generate`.
@@ -72,8 +75,18 @@ impl OllamaWriter {
         fields
     }
 
-    fn frame(&self, parts: &Parts<'_>) -> Frame {
-        Frame::new(Value::Object(self.object_of(parts)))
+    fn frame(&mut self, parts: &Parts<'_>) -> Frame {
+        let object = Value::Object(self.object_of(parts));
+        Frame::new(self.scored(object))
+    }
+
+    /// The object with the log probabilities since the last one.
+    fn scored(&mut self, mut object: Value) -> Value {
+        let scored = std::mem::take(&mut self.scored);
+        if !scored.is_empty() {
+            object["logprobs"] = scores(&scored);
+        }
+        object
     }
 
     /// Object with the end of a reply.
@@ -101,7 +114,9 @@ impl ResponseWriter for OllamaWriter {
     fn object(&mut self, choices: &[Choice]) -> Value {
         let reply = &choices[0].reply;
         let (text, thinking) = (reply.text(), reply.message.reasoning_content.as_deref());
-        self.last(&Parts { text: &text, thinking, calls: reply.tool_calls() }, reply)
+        let object = self.last(&Parts { text: &text, thinking, calls: reply.tool_calls() }, reply);
+        self.scored = choices[0].logprobs.clone().unwrap_or_default();
+        self.scored(object)
     }
 
     fn frames(&mut self, _: usize, event: &ConversationEvent) -> Vec<Frame> {
@@ -112,7 +127,14 @@ impl ResponseWriter for OllamaWriter {
             ConversationEvent::ToolCall(call) => {
                 vec![self.frame(&Parts { calls: std::slice::from_ref(call), ..none })]
             }
-            ConversationEvent::Finished(reply) => vec![Frame::new(self.last(&none, reply))],
+            ConversationEvent::Logprobs(scored) => {
+                self.scored.push(scored.clone());
+                Vec::new()
+            }
+            ConversationEvent::Finished(reply) => {
+                let object = self.last(&none, reply);
+                vec![Frame::new(self.scored(object))]
+            }
             _ => Vec::new(),
         }
     }

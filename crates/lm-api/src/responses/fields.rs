@@ -6,11 +6,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::builtin_tools::BUILTIN_TOOLS;
 use crate::chat_completions::{NAMES as CHAT_NAMES, ToolFields};
 use crate::fields::token_limit;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
+use crate::unsupported_fields::{MESSAGES, OUTPUT, SAMPLING};
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -19,6 +21,7 @@ pub(super) const NAMES: FieldNames = FieldNames {
     tool_schema: "parameters",
     format: "text.format",
     max_output_tokens: "max_output_tokens",
+    builtin_tools: BUILTIN_TOOLS,
     ..CHAT_NAMES
 };
 
@@ -27,12 +30,24 @@ pub(super) const BODY: RequestBody = RequestBody {
     name: "ResponseRequest",
     groups: &[Body::json_schema, ToolFields::json_schema, SamplingFields::json_schema],
     unsupported: &[
-        ("background", &["false"]),
-        ("conversation", &[]),
-        ("max_tool_calls", &[]),
-        ("prompt", &[]),
-        ("top_logprobs", &["0"]),
-        ("truncation", &[r#""disabled""#]),
+        &[
+            ("background", &["false"]),
+            ("context_management", &["[]"]),
+            ("conversation", &[]),
+            ("enable_response_messages", &["false"]),
+            ("image", &[]),
+            ("max_completion_tokens", &[]),
+            ("max_tokens", &[]),
+            ("max_tool_calls", &[]),
+            ("n_predict", &[]),
+            ("num_predict", &[]),
+            ("previous_input_messages", &["[]"]),
+            ("prompt", &[]),
+            ("truncation", &[r#""disabled""#]),
+        ],
+        SAMPLING,
+        OUTPUT,
+        MESSAGES,
     ],
     example: r#"{"input": "Hello!", "max_output_tokens": 32}"#,
 };
@@ -62,6 +77,8 @@ pub(super) struct Body {
     pub text: Option<Map<String, Value>>,
     /// Streams the response as server-sent events; false if absent.
     pub stream: Option<bool>,
+    /// Further data of the response: log probabilities are not supported, others are ignored.
+    pub include: Option<Vec<String>>,
     /// Repeated in the response.
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,

@@ -3,23 +3,11 @@
 use lm_template::Message;
 use serde_json::{Map, Value, json};
 
-use crate::client_tools::{custom_arguments, flat_name};
+use super::item_kinds::{ITEMS, ItemKind};
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
 use crate::messages::messages;
-
-/// Items of tools that run on OpenAI's servers, which say nothing to another model.
-const HOSTED: [&str; 8] = [
-    "code_interpreter_call",
-    "computer_call",
-    "computer_call_output",
-    "file_search_call",
-    "image_generation_call",
-    "mcp_list_tools",
-    "tool_search_call",
-    "web_search_call",
-];
 
 /// Reads `input` as a list of items: a text is the user's message.
 pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
@@ -33,24 +21,61 @@ pub(super) fn items(input: Value, limits: &Limits) -> Result<Vec<Value>> {
     }
 }
 
+/// Items as messages, with the types of those that are left out.
+#[derive(Debug, Default)]
+pub(super) struct Converted {
+    pub messages: Vec<Message>,
+    /// Types of items whose content only OpenAI's servers can read.
+    pub left_out: Vec<String>,
+}
+
 /// Converts items to messages. Reasoning, text and calls of the assistant that follow one another are one
 /// message.
 ///
 /// `known` is the number of first items that come from an earlier response: errors name the others by their
 /// index in `input`.
-pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Result<Vec<Message>> {
-    let mut converted: Vec<Value> = Vec::new();
-    let is_left_out = |item: &Value| item["type"].as_str().is_some_and(|kind| HOSTED.contains(&kind));
-    for (index, item) in items.iter().enumerate().filter(|(_, item)| !is_left_out(item)) {
+pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Result<Converted> {
+    let (mut converted, mut left_out): (Vec<Value>, Vec<String>) = (Vec::new(), Vec::new());
+    for (index, item) in items.iter().enumerate() {
         let at = format!("input[{}]", index.saturating_sub(known));
-        let message = message(item, &at)?;
-        check(&message, &at, limits)?;
-        match converted.last_mut() {
-            Some(last) if continues(last, &message) => merge(last, message),
-            _ => converted.push(message),
+        let kind = kind(item, &at)?;
+        if kind.read.is_opaque(item) && !left_out.iter().any(|known| known == kind.name) {
+            left_out.push(kind.name.to_owned());
+        }
+        for message in kind.read.messages(item) {
+            check(&message, &at, limits)?;
+            match converted.last_mut() {
+                Some(last) if continues(last, &message) => merge(last, message),
+                _ => converted.push(message),
+            }
         }
     }
-    messages(converted, limits)
+    Ok(Converted { messages: messages(converted, limits)?, left_out })
+}
+
+/// Type of an item; `message` is the default.
+fn kind(item: &Value, at: &str) -> Result<&'static ItemKind> {
+    let name = item.get("type").cloned().unwrap_or_else(|| "message".into());
+    let known = ITEMS.iter().find(|kind| name == kind.name);
+    known.ok_or_else(|| {
+        let expected = ITEMS.iter().map(|kind| kind.name).collect::<Vec<_>>().join(", ");
+        let message =
+            format!("the `type` of `{at}` is {}, expected one of {expected}, item_reference", shown(&name));
+        ApiError::invalid_param(format!("{at}.type"), message)
+    })
+}
+
+/// Tools that items declare.
+pub(super) fn declared_tools(items: &[Value]) -> Vec<Value> {
+    let declares = |item: &&Value| item["type"] == "additional_tools" || item["type"] == "tool_search_output";
+    let tools = items.iter().filter(declares).filter_map(|item| item["tools"].as_array());
+    tools.flatten().cloned().collect()
+}
+
+/// Last setting of the responses that items have at this path.
+pub(super) fn setting(items: &[Value], path: &str) -> Option<Value> {
+    let mut updates = items.iter().rev().filter(|item| item["type"] == "configuration_update");
+    updates.find_map(|item| item.pointer(path).filter(|value| !value.is_null()).cloned())
 }
 
 /// Checks a message alone, so that its error names the item.
@@ -62,71 +87,6 @@ fn check(message: &Value, at: &str, limits: &Limits) -> Result<()> {
         ..error
     };
     checked.map(|_| ()).map_err(renamed)
-}
-
-/// Message of an item, in the form of chat completions.
-fn message(item: &Value, at: &str) -> Result<Value> {
-    let kind = item.get("type").cloned().unwrap_or_else(|| "message".into());
-    match kind.as_str() {
-        Some("message") => Ok(json!({"role": item["role"], "content": content(&item["content"])})),
-        Some("function_call") => {
-            let function = json!({"name": called(item), "arguments": item["arguments"]});
-            let call = json!({"id": item["call_id"], "type": "function", "function": function});
-            Ok(json!({"role": "assistant", "content": null, "tool_calls": [call]}))
-        }
-        Some("custom_tool_call") => {
-            let function = json!({"name": called(item), "arguments": custom_arguments(&item["input"])});
-            let call = json!({"id": item["call_id"], "type": "function", "function": function});
-            Ok(json!({"role": "assistant", "content": null, "tool_calls": [call]}))
-        }
-        Some("function_call_output" | "custom_tool_call_output") => {
-            let output = content(&item["output"]);
-            Ok(json!({"role": "tool", "tool_call_id": item["call_id"], "content": output}))
-        }
-        Some("reasoning") => {
-            Ok(json!({"role": "assistant", "content": null, "reasoning_content": reasoning(item)}))
-        }
-        _ => {
-            let expected = "message, function_call, function_call_output or reasoning";
-            let message = format!("the `type` of `{at}` is {}, expected {expected}", shown(&kind));
-            Err(ApiError::invalid_param(format!("{at}.type"), message))
-        }
-    }
-}
-
-/// Name of the function that an item calls, with its namespace.
-fn called(item: &Value) -> Value {
-    match item["name"].as_str() {
-        Some(name) => flat_name(item["namespace"].as_str(), name).into(),
-        None => item["name"].clone(),
-    }
-}
-
-/// Content with the types of parts that chat completions have.
-fn content(content: &Value) -> Value {
-    let Value::Array(parts) = content else { return content.clone() };
-    let part = |part: &Value| {
-        let mut part = part.clone();
-        let kind = match part["type"].as_str() {
-            Some("input_text" | "output_text" | "summary_text") => "text",
-            Some("input_image") => "image_url",
-            Some("input_file") => "file",
-            _ => return part,
-        };
-        part["type"] = kind.into();
-        part
-    };
-    parts.iter().map(part).collect()
-}
-
-/// Text of a reasoning item: its content, or else its summary.
-fn reasoning(item: &Value) -> String {
-    let texts = |key: &str| {
-        let parts = item[key].as_array().into_iter().flatten();
-        parts.filter_map(|part| part["text"].as_str()).collect::<String>()
-    };
-    let text = texts("content");
-    if text.is_empty() { texts("summary") } else { text }
 }
 
 /// Returns true if `next` is a further part of the assistant's message `last`.

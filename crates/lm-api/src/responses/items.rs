@@ -3,36 +3,62 @@
 use lm_conversation::Reply;
 use serde_json::{Value, json};
 
+use crate::builtin_tools::BuiltinTool;
 use crate::client_tools::ClientTools;
 use crate::ids::random_id;
 
 /// Kind of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Reasoning,
     Message,
     Call,
     /// Call of a custom tool.
     Custom,
+    /// Call of a built-in tool.
+    Builtin(&'static BuiltinTool),
 }
 
 impl Kind {
+    /// Returns true if both are items of the same kind.
+    pub fn is(self, other: Self) -> bool {
+        std::mem::discriminant(&self) == std::mem::discriminant(&other)
+    }
+
     /// Field of the text of a call; `None` for items with content.
     pub fn call_field(self) -> Option<&'static str> {
         match self {
             Self::Call => Some("arguments"),
             Self::Custom => Some("input"),
+            Self::Builtin(tool) => Some(tool.field),
             Self::Reasoning | Self::Message => None,
+        }
+    }
+}
+
+impl Kind {
+    /// Value of the field of a call with this text.
+    pub fn call_value(self, text: &str) -> Value {
+        match self {
+            Self::Builtin(tool) => tool.value(&serde_json::from_str(text).unwrap_or_default()),
+            _ => text.into(),
         }
     }
 }
 
 /// Creates the item of a call without text, which is in progress.
 pub(super) fn call(id: Option<&str>, name: &str, tools: &ClientTools) -> (Kind, Value) {
-    let kind = if tools.is_custom(name) { Kind::Custom } else { Kind::Call };
+    let kind = match tools.builtin(name) {
+        Some(tool) => Kind::Builtin(tool),
+        None if tools.is_custom(name) => Kind::Custom,
+        None => Kind::Call,
+    };
     let (name, namespace) = tools.client_name(name);
     let mut item = in_progress(kind);
     item["call_id"] = json!(id);
+    if let Kind::Builtin(_) = kind {
+        return (kind, item);
+    }
     item["name"] = name.into();
     if let Some(namespace) = namespace {
         item["namespace"] = namespace.into();
@@ -53,6 +79,9 @@ pub(super) fn in_progress(kind: Kind) -> Value {
         Kind::Custom => json!({
             "id": random_id("ctc_"), "type": "custom_tool_call", "status": "in_progress", "call_id": null, "name": null, "input": "",
         }),
+        Kind::Builtin(tool) => json!({
+            "id": random_id(tool.id_prefix), "type": tool.item, "status": "in_progress", "call_id": null, tool.field: null,
+        }),
     }
 }
 
@@ -60,7 +89,7 @@ pub(super) fn in_progress(kind: Kind) -> Value {
 pub(super) fn part(kind: Kind, text: &str) -> Value {
     match kind {
         Kind::Reasoning => json!({"type": "reasoning_text", "text": text}),
-        Kind::Message | Kind::Call | Kind::Custom => {
+        Kind::Message | Kind::Call | Kind::Custom | Kind::Builtin(_) => {
             json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
         }
     }
@@ -79,7 +108,7 @@ pub(super) fn of_reply(reply: &Reply, tools: &ClientTools) -> Vec<Value> {
     let calls = reply.tool_calls().iter().map(|it| {
         let (kind, mut item) = call(it.id.as_deref(), &it.name, tools);
         if let Some(field) = kind.call_field() {
-            item[field] = tools.text(it).into();
+            item[field] = kind.call_value(&tools.text(it));
         }
         item
     });

@@ -1,7 +1,9 @@
 //! OpenAI's Responses API.
 
+mod content;
 mod fields;
 mod input;
+mod item_kinds;
 mod items;
 mod request;
 mod store;

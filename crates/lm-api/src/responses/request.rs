@@ -5,14 +5,14 @@ use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
 use super::fields::{BODY, Body, NAMES};
-use super::input;
+use super::input::{self, Converted};
 use super::store::ResponseStore;
 use crate::chat_completions::{ToolFields, response_format_at};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, nested, shown, word};
 use crate::limits::Limits;
 use crate::reasoning::{Effort, thinking};
-use crate::request::{ChatRequest, StreamOptions};
+use crate::request::{ChatRequest, StreamOptions, noted};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 
@@ -57,20 +57,24 @@ impl ResponsesRequest {
         let repeated = repeated(fields.values());
         let (tools, sampling): (ToolFields, SamplingFields) = (fields.read()?, fields.read()?);
         let body: Body = fields.into_group()?;
+        check_include(&body.include.unwrap_or_default())?;
         let mut items = previous(body.previous_response_id, store)?;
         let known = items.len();
         let given = input::items(body.input, limits)?.into_iter().enumerate();
         items.extend(given.map(|(index, item)| resolved(item, index, store)).collect::<Result<Vec<_>>>()?);
-        let mut messages = input::conversation(&items, known, limits).map_err(renamed)?;
+        let Converted { mut messages, left_out } =
+            input::conversation(&items, known, limits).map_err(renamed)?;
         let last = messages.pop().ok_or_else(|| ApiError::missing("input"))?;
         if let Some(instructions) = body.instructions {
             messages.insert(0, Message::system(instructions));
         }
+        let tools = tools.with(input::declared_tools(&items));
         let (tools, client_tools, turn) = tools.read(&NAMES, limits)?;
-        let effort = nested(body.reasoning, "effort").map_or(Ok(None), effort)?;
+        let effort = nested(body.reasoning, "effort").or_else(|| input::setting(&items, "/reasoning/effort"));
+        let effort = effort.map_or(Ok(None), self::effort)?;
         let reasons = effort.is_some_and(Effort::reasons);
         let (thinking, effort) = thinking(effort, body.max_reasoning_tokens);
-        let format = nested(body.text, "format");
+        let format = nested(body.text, "format").or_else(|| input::setting(&items, "/text/format"));
         let format = format.map(|format| response_format_at(&format, NAMES.format)).transpose();
         let response_format = format.map_err(|error| error.with_param(NAMES.format))?.flatten();
         let chat = ChatRequest {
@@ -82,10 +86,21 @@ impl ResponsesRequest {
             stream: body.stream.unwrap_or(false).then(StreamOptions::default),
             reasons,
             client_tools,
+            left_out: noted(left_out),
             ..ChatRequest::new(NAMES, last)
         };
         Ok(Self { chat, repeated, items, store: body.store.unwrap_or(true) })
     }
+}
+
+/// Refuses log probabilities.
+fn check_include(include: &[String]) -> Result<()> {
+    const LOGPROBS: &str = "message.output_text.logprobs";
+    if !include.iter().any(|data| data == LOGPROBS) {
+        return Ok(());
+    }
+    let message = format!("`include` has `{LOGPROBS}`, which is not supported");
+    Err(ApiError::invalid_param("include", message).with_code("unsupported_parameter"))
 }
 
 fn effort(effort: Value) -> Result<Option<Effort>> {

@@ -112,14 +112,21 @@ impl ResponsesWriter {
     /// Begins an item, and its part if it has one.
     fn open(&mut self, kind: Kind, item: Value) -> Vec<Frame> {
         let mut frames = self.close("completed");
-        let index = self.output.len();
-        frames.push(self.frame("response.output_item.added", json!({"output_index": index, "item": item})));
+        if !matches!(kind, Kind::Builtin(_)) {
+            frames.push(self.item("response.output_item.added", &item));
+        }
         self.open = Some(OpenItem { kind, item, text: String::new() });
         if kind.call_field().is_none() {
             let part = items::part(kind, "");
             frames.push(self.of_part("response.content_part.added", json!({"part": part})));
         }
         frames
+    }
+
+    /// Event that has an item itself.
+    fn item(&mut self, event: &'static str, item: &Value) -> Frame {
+        let index = self.output.len();
+        self.frame(event, json!({"output_index": index, "item": item}))
     }
 
     /// Event of the open item, with its id and place.
@@ -140,7 +147,7 @@ impl ResponsesWriter {
 
     /// Adds text to a message or to reasoning.
     fn text(&mut self, kind: Kind, text: &str) -> Vec<Frame> {
-        let is_open = self.open.as_ref().is_some_and(|open| open.kind == kind);
+        let is_open = self.open.as_ref().is_some_and(|open| open.kind.is(kind));
         let mut frames = if is_open { Vec::new() } else { self.open(kind, items::in_progress(kind)) };
         if let Some(open) = &mut self.open {
             open.text.push_str(text);
@@ -164,6 +171,7 @@ impl ResponsesWriter {
         if let Some(open) = self.open.as_mut().filter(|_| !fragment.is_empty()) {
             open.text.push_str(&fragment);
             let event = match open.kind {
+                Kind::Builtin(_) => return frames,
                 Kind::Custom => "response.custom_tool_call_input.delta",
                 _ => "response.function_call_arguments.delta",
             };
@@ -183,6 +191,12 @@ impl ResponsesWriter {
             Kind::Custom => {
                 vec![self.of_item("response.custom_tool_call_input.done", json!({"input": text}))]
             }
+            // The item of such a call has an action from its first event on; one that was cut off has none.
+            Kind::Builtin(_) if text.is_empty() => {
+                self.open = None;
+                return Vec::new();
+            }
+            Kind::Builtin(_) => Vec::new(),
             Kind::Reasoning => vec![self.of_part("response.reasoning_text.done", json!({"text": text}))],
             Kind::Message => {
                 vec![self.of_part("response.output_text.done", json!({"text": text, "logprobs": []}))]
@@ -194,12 +208,14 @@ impl ResponsesWriter {
         }
         let Some(OpenItem { mut item, .. }) = self.open.take() else { return frames };
         match kind.call_field() {
-            Some(field) => item[field] = text.into(),
+            Some(field) => item[field] = kind.call_value(&text),
             None => item["content"] = json!([items::part(kind, &text)]),
         }
+        if let Kind::Builtin(_) = kind {
+            frames.push(self.item("response.output_item.added", &item));
+        }
         items::finish(&mut item, status);
-        let index = self.output.len();
-        frames.push(self.frame("response.output_item.done", json!({"output_index": index, "item": item})));
+        frames.push(self.item("response.output_item.done", &item));
         self.output.push(item);
         frames
     }

@@ -20,6 +20,7 @@ mod objects;
 mod parts;
 mod pattern;
 mod references;
+mod rust_regex;
 mod shortest;
 mod validator;
 
@@ -34,6 +35,7 @@ pub(crate) use json_text::character as json_character;
 use normalize::Normalizer;
 pub(crate) use parts::{definition, definition_name, list, names_of_types, required, type_names};
 pub(crate) use pattern::{escaped as escaped_regex, full_match, full_match_in_json, needs_escape};
+pub use rust_regex::schema_pattern;
 pub use validator::{SchemaValidator, validator};
 
 /// A keyword that the grammar does not express: it is not enforced, and finished values must be validated

@@ -100,7 +100,8 @@ fn matches_plain(hir: &Hir, is_plain: &impl Fn(char) -> bool) -> bool {
     }
 }
 
-fn parse(pattern: &str) -> Option<Hir> {
+/// The expression that `pattern` is; none if it is not compiled.
+pub(super) fn parse(pattern: &str) -> Option<Hir> {
     let properties = pattern.matches("\\p").count() + pattern.matches("\\P").count();
     if pattern.len() > MAX_PATTERN_BYTES || properties > MAX_PROPERTIES {
         return None;

@@ -33,7 +33,8 @@ pub(crate) async fn run<W: ResponseWriter>(
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
     let is_stream = request.stream.is_some();
-    let left_out = left_out(request.dropped_tools());
+    let left_out = [(TOOLS_LEFT_OUT, request.dropped_tools()), (INPUT_LEFT_OUT, request.dropped_contents())];
+    let left_out = left_out.map(|(header, kinds)| (header, self::left_out(kinds)));
     let started = move || {
         let choices = request.choices;
         let running = model.engines()?.kept(request.keep_alive, |engines| start(engines, request))?;
@@ -45,16 +46,18 @@ pub(crate) async fn run<W: ResponseWriter>(
         true => sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await?,
         false => json(StatusCode::OK, &running.object().await?),
     };
-    if let Some(kinds) = left_out {
-        response.headers_mut().insert(LEFT_OUT, kinds);
+    for (header, kinds) in left_out {
+        response.headers_mut().extend(kinds.map(|kinds| (header, kinds)));
     }
     Ok(response)
 }
 
 /// Header with the types of the tools that were left out of a request.
-const LEFT_OUT: HeaderName = HeaderName::from_static("x-tools-left-out");
+const TOOLS_LEFT_OUT: HeaderName = HeaderName::from_static("x-tools-left-out");
+/// Header with the types of the contents of messages that were left out of a request.
+const INPUT_LEFT_OUT: HeaderName = HeaderName::from_static("x-input-left-out");
 
-/// Value of the header; `None` if no tool was left out.
+/// Value of a header; `None` if nothing was left out.
 fn left_out(kinds: &[String]) -> Option<HeaderValue> {
     let is_plain = |kind: &&String| kind.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     let kinds: Vec<&str> = kinds.iter().filter(is_plain).take(16).map(String::as_str).collect();

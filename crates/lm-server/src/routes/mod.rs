@@ -6,6 +6,7 @@ mod chat_completions;
 mod completions;
 mod embeddings;
 mod health;
+mod llama_cpp;
 mod messages;
 mod metrics;
 mod models;

@@ -58,8 +58,22 @@ pub(super) async fn generate(
     if OllamaLoad::Generate.is(&body) {
         return load(&app, OllamaLoad::Generate, &body).await;
     }
+    if OllamaRequest::is_text(&body) {
+        return continue_text(&app, body).await;
+    }
     let request = OllamaRequest::generate(body, &app.config.limits.request)?;
     chat::respond(&app, request, OllamaWriter::generate).await
+}
+
+/// Continues a prompt without the template.
+async fn continue_text(app: &App, body: Value) -> Result<Response, ErrorResponse> {
+    let mut request = OllamaRequest::text(body, &app.config.limits.request)?;
+    let options = request.options.clone();
+    let start = move |engines: &Engines, options| {
+        request.options = options;
+        engines.chat.continue_text(request, OllamaWriter::generate)
+    };
+    chat::run(app, options, start).await
 }
 
 /// Loads a model, or unloads it if its keep-alive is zero.
@@ -203,7 +217,8 @@ fn listed(model: &ServedModel, name: &str) -> Value {
 fn capabilities(model: &ServedModel) -> Vec<&'static str> {
     let sees = model.reads(MediaKind::Image);
     let thinks = model.loaded().is_some_and(|loaded| loaded.chat.thinks());
-    let further = [sees.then_some("vision"), thinks.then_some("thinking")];
+    let infills = model.loaded().is_some_and(|loaded| loaded.chat.infills());
+    let further = [infills.then_some("insert"), sees.then_some("vision"), thinks.then_some("thinking")];
     ["completion", "tools"].into_iter().chain(further.into_iter().flatten()).collect()
 }
 

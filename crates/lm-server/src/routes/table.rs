@@ -6,8 +6,8 @@ use lm_api::{
 };
 
 use super::{
-    chat_completions, completions, embeddings, health, messages, metrics, models, ollama, openapi, responses,
-    tokens, tools,
+    chat_completions, completions, embeddings, health, llama_cpp, messages, metrics, models, ollama, openapi,
+    responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
 use crate::route::Route;
@@ -15,6 +15,7 @@ use crate::route::Route;
 const OPENAI: &str = "OpenAI";
 const ANTHROPIC: &str = "Anthropic";
 const OLLAMA: &str = "Ollama";
+const LLAMA_CPP: &str = "llama.cpp";
 const SERVER: &str = "Server";
 
 /// The routes, without the files of the page.
@@ -85,6 +86,13 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/v1/tools/call", |m| on(m, tools::call), SERVER, "Runs a tool.")
         .body(&tools::CALL)
         .answers(&[(200, Json("ToolResult"))]),
+    Route::post("/infill", |m| on(m, llama_cpp::infill), LLAMA_CPP, "Writes the text between two others.")
+        .body(CompletionRequest::INFILL)
+        .answers(&[(200, Json("Infilling")), (200, Events)]),
+    Route::get("/props", |m| on(m, llama_cpp::props), LLAMA_CPP, "Shows the first model and its defaults.")
+        .answers(&[(200, Json("Properties"))]),
+    Route::get("/slots", |m| on(m, llama_cpp::slots), LLAMA_CPP, "Lists the places of the batch.")
+        .answers(&[(200, Json("Slots"))]),
     Route::post("/tokenize", |m| on(m, tokens::tokenize), SERVER, "Encodes a text.")
         .body(&tokens::TEXT)
         .answers(&[(200, Json("Tokens"))]),
@@ -104,6 +112,9 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::get("/metrics", |m| on(m, metrics::metrics), SERVER, "Shows the metrics for Prometheus.")
         .answers(&[(200, Text)]),
     Route::get("/health", |m| on(m, health::health), SERVER, "Reports whether the engines run.")
+        .open()
+        .answers(&[(200, Json("Status")), (503, Json("Status"))]),
+    Route::get("/v1/health", |m| on(m, health::health), SERVER, "Reports whether the engines run.")
         .open()
         .answers(&[(200, Json("Status")), (503, Json("Status"))]),
     Route::get("/ready", |m| on(m, health::ready), SERVER, "Reports whether the server accepts requests.")

@@ -139,6 +139,7 @@ impl Args {
             insecure: *insecure,
             allowed_hosts: allow_host.clone(),
             allowed_origins: allow_origin.clone(),
+            parallel: self.run.engine_settings().max_running_requests,
             ..ServerConfig::default()
         };
         config.check().map_err(explained)?;
