@@ -63,8 +63,7 @@ pub struct SamplingFields {
     /// Name of `repetition_penalty` in llama.cpp.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub repeat_penalty: Option<f32>,
-    /// Number of last tokens that the penalties consider; -1 is all, and 0 turns them off.
-    #[schemars(range(min = -1))]
+    /// Number of last tokens that the penalties consider; a negative number is all, and 0 turns them off.
     pub repeat_last_n: Option<i64>,
     /// Presence penalty.
     pub presence_penalty: Option<f32>,

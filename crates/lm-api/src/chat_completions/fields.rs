@@ -74,8 +74,7 @@ pub(super) struct Body {
     /// Variables of the chat template.
     pub chat_template_kwargs: Option<Map<String, Value>>,
     /// Documents, for templates that show them.
-    #[schemars(with = "Option<Vec<Map<String, Value>>>")]
-    pub documents: Option<Vec<Value>>,
+    pub documents: Option<Vec<Map<String, Value>>>,
     /// Name of `max_reasoning_tokens` in vLLM.
     thinking_token_budget: Option<usize>,
     /// The last message is the beginning of the reply.

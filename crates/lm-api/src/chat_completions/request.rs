@@ -55,7 +55,11 @@ impl ChatRequest {
             && !body.chat_template_kwargs.as_ref().is_some_and(switch);
         let (thinking, effort) = thinking(body.reasoning_effort, max_reasoning_tokens);
         let mut extra_context: Map<String, Value> = effort.into_iter().collect();
-        extra_context.extend(body.documents.map(|documents| ("documents".to_owned(), documents.into())));
+        extra_context.extend(
+            body.documents.map(|documents| {
+                ("documents".to_owned(), documents.into_iter().map(Value::Object).collect())
+            }),
+        );
         extra_context.extend(template_variables(body.chat_template_kwargs.unwrap_or_default())?);
         let mut request = Self {
             model: body.model,

@@ -104,8 +104,10 @@ mod tests {
         let token = |(id, text): (usize, &&str)| json!({"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
         let vocab = added.iter().copied().chain(["a", "b", "c"]).enumerate();
         let vocab: Map<String, Value> = vocab.map(|(id, text)| (text.to_owned(), id.into())).collect();
+        let bytes =
+            json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
         let json = json!({
-            "version": "1.0", "added_tokens": added.iter().enumerate().map(token).collect::<Vec<_>>(),
+            "version": "1.0", "pre_tokenizer": bytes, "decoder": bytes, "added_tokens": added.iter().enumerate().map(token).collect::<Vec<_>>(),
             "model": {"type": "BPE", "vocab": vocab, "merges": []},
         });
         Tokenizer::from_json(json.to_string().as_bytes()).expect("a tokenizer")

@@ -5,13 +5,19 @@ use std::fmt::Write as _;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
 /// Classes of Unicode with hundreds of ranges, and their names in patterns.
-const NAMED: [(&str, &str); 6] = [
+const NAMED: [(&str, &str); 12] = [
     (r"\w", r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]"),
     (r"\W", r"[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]"),
     (r"\d", r"\p{Nd}"),
     (r"\D", r"\P{Nd}"),
     (r"\s", r"\p{White_Space}"),
     (r"\S", r"\P{White_Space}"),
+    (r"\p{L}", r"\p{L}"),
+    (r"\p{Lu}", r"\p{Lu}"),
+    (r"\p{Ll}", r"\p{Ll}"),
+    (r"\p{N}", r"\p{N}"),
+    (r"\p{P}", r"\p{P}"),
+    (r"\p{Alphabetic}", r"\p{Alphabetic}"),
 ];
 /// Characters with a meaning outside of classes.
 const SYNTAX: &str = r"^$\.*+?()[]{}|/";
