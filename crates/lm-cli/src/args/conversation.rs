@@ -91,17 +91,33 @@ impl CallArgs {
         if self.unconstrained { ConstrainCalls::No } else { ConstrainCalls::Yes }
     }
 
-    /// Fills in the treatment of calls: the options, else the choice of `lm inspect --probe-tools` for
-    /// `model`.
+    /// Treatment of a model's calls: the options, else the choice of `lm inspect --probe-tools`.
     ///
     /// # Errors
     /// Those of [`CallSettings::of`].
-    pub fn apply(&self, model: Option<&Path>, config: &mut ConversationConfig) -> Result<()> {
+    pub fn of(&self, model: Option<&Path>) -> Result<CallTreatment> {
         let kept = CallSettings::of(model)?.unwrap_or_default();
-        config.tools_note = self.tools_note.clone().or(kept.tools_note()).unwrap_or_default();
-        config.unmarked_calls = self.unmarked_calls.or(kept.unmarked_calls).map(UnmarkedCalls::from);
-        config.constrain_calls = self.constrain_calls();
-        Ok(())
+        Ok(CallTreatment {
+            constrain_calls: self.constrain_calls(),
+            unmarked_calls: self.unmarked_calls.or(kept.unmarked_calls).map(UnmarkedCalls::from),
+            tools_note: self.tools_note.clone().or(kept.tools_note()).unwrap_or_default(),
+        })
+    }
+}
+
+/// Treatment of the calls of one model, as in [`ConversationConfig`].
+#[derive(Clone, Debug)]
+pub struct CallTreatment {
+    constrain_calls: ConstrainCalls,
+    unmarked_calls: Option<UnmarkedCalls>,
+    tools_note: ToolsNote,
+}
+
+impl CallTreatment {
+    /// Replaces that of `config`.
+    pub fn apply(self, config: ConversationConfig) -> ConversationConfig {
+        let Self { constrain_calls, unmarked_calls, tools_note } = self;
+        ConversationConfig { constrain_calls, unmarked_calls, tools_note, ..config }
     }
 }
 
@@ -115,12 +131,10 @@ impl ChatArgs {
     /// Creates the configuration of a conversation of `model` with this preface.
     ///
     /// # Errors
-    /// Those of [`CallArgs::apply`].
+    /// Those of [`CallArgs::of`].
     pub fn conversation(&self, model: Option<&Path>, session: SessionConfig) -> Result<ConversationConfig> {
-        let mut config =
-            ConversationConfig { preface: self.preface(), session, ..ConversationConfig::default() };
-        self.calls.apply(model, &mut config)?;
-        Ok(config)
+        let config = ConversationConfig { preface: self.preface(), session, ..ConversationConfig::default() };
+        Ok(self.calls.of(model)?.apply(config))
     }
 
     /// Options of each turn. Without tools a reply cannot contain a call, as in OpenAI's chat completions,

@@ -62,7 +62,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut config = ConversationConfig::from_engine(&engine);
     config.session.adapter = model::adapter(&engine);
-    args.calls.apply(args.model.get(), &mut config)?;
+    let config = args.calls.of(args.model.get())?.apply(config);
     let endpoints = Endpoints {
         names: [&[engine.name().to_owned()], args.alias.as_slice()].concat(),
         embeddings: Embeddings::new(engine.clone(), config.session.adapter),

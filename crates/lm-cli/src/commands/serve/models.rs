@@ -1,6 +1,6 @@
 //! Models of a server: one that is loaded at its start, or several that share the memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -10,7 +10,7 @@ use lm_server::ServedModel;
 use lm_session::{Engine, EngineSettings, MediaKind, Models, WeightChoice, available_memory};
 
 use super::Args;
-use crate::args::{CallArgs, RunArgs, check_context, usage};
+use crate::args::{CallTreatment, RunArgs, check_context, usage};
 use crate::memory;
 use crate::model;
 use crate::requantization;
@@ -47,7 +47,7 @@ pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
     }
     let path = paths.first().map(PathBuf::as_path);
     let engine = model::engine(path, &run)?;
-    let config = config(&engine, path, &args.calls)?;
+    let config = config(&engine, args.calls.of(path)?);
     Ok(vec![ServedModel::new(engine, config)])
 }
 
@@ -82,10 +82,10 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
         registry
             .add(&name, folder, &request, options.clone(), settings.clone())
             .with_context(|| path.display().to_string())?;
-        let (path, calls) = (path.clone(), args.calls.clone());
+        let calls = args.calls.of(Some(path))?;
         let load = move |name: &str| {
             let engine = registry.engine(name, &mut |_| {})?;
-            let config = config(&engine, Some(&path), &calls)?;
+            let config = config(&engine, calls.clone());
             Ok((engine, config))
         };
         Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media))
@@ -117,11 +117,10 @@ fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
 }
 
 /// Values of absent fields of requests.
-fn config(engine: &Engine, path: Option<&Path>, calls: &CallArgs) -> Result<ConversationConfig> {
+fn config(engine: &Engine, calls: CallTreatment) -> ConversationConfig {
     let mut config = ConversationConfig::from_engine(engine);
     config.session.adapter = model::adapter(engine);
-    calls.apply(path, &mut config)?;
-    Ok(config)
+    calls.apply(config)
 }
 
 #[cfg(test)]
