@@ -21,7 +21,9 @@ pub struct EngineSettings {
     /// layers have windows. `None`: four full contexts, within 2 GiB or one full `max_context`, whichever is
     /// more.
     pub kv_cache_tokens: Option<usize>,
-    /// Maximum number of prompt tokens per step, over all sessions. Default 512.
+    /// Maximum number of prompt tokens per step, over all sessions. A prompt that lacks at most half of them
+    /// runs before longer ones, and these have at most an eighth of them beside it: its first token does not
+    /// wait for their prefill. Default 512.
     pub prefill_chunk: usize,
     /// Target duration of a step while a session decodes: prompts of other sessions take as many rows per
     /// step as fit, by the time that earlier steps took, and at least 8. Half of it is the longest wait for a

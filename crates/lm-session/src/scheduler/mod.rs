@@ -2,7 +2,7 @@
 //!
 //! The pending tokens of a request are those missing from its session's cache: many in prefill, the last
 //! sampled one in decode. A step takes the decode rows of all requests and as many prompt rows as the chunk
-//! and the step budget allow (chunked prefill), in equal shares. When pages run out, idle sessions are
+//! and the step budget allow (chunked prefill), short prompts first (`row_budget`). When pages run out, idle sessions are
 //! evicted from the end of their sequences, the one idle longest first. Then the youngest request is
 //! preempted, and waits until another one ends. Evicted tokens are recomputed: callers notice only the delay.
 
@@ -37,6 +37,7 @@ mod model_drafts;
 mod prompt_rows;
 mod replies;
 mod request;
+mod row_budget;
 mod sampling_job;
 mod sampling_pool;
 mod step;

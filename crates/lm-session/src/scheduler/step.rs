@@ -10,6 +10,7 @@ use super::{Active, ScheduledRows, Scheduler};
 use crate::cache::Shortage;
 use crate::error::{Error, Result};
 use crate::panics::panic_message;
+use crate::scheduler::row_budget::{RowBudget, RowNeed};
 
 impl Scheduler {
     /// Chooses the rows of the next forward pass and reserves the pages for them.
@@ -59,7 +60,7 @@ impl Scheduler {
     }
 
     /// Distributes the rows of a step over requests: each decoding one gets its row. The rest goes to the
-    /// prompts of the highest priority, in equal shares, and the rest to the next priority.
+    /// prompts of the highest priority, and the rest to the next priority.
     fn share_rows(&self, candidates: &[usize]) -> Vec<usize> {
         let pending = |index: usize| {
             let request = &self.active[index].request;
@@ -67,13 +68,12 @@ impl Scheduler {
         };
         let is_prompt = |index: usize| self.active[index].prefilling && pending(index) > 1;
         let mut rows: Vec<usize> = candidates.iter().map(|&index| usize::from(!is_prompt(index))).collect();
-        let mut left = self.prompt_rows();
-        let wanted = |at: usize| pending(candidates[at]) - rows[at];
-        let priority = |at: usize| self.active[candidates[at]].request.limits.priority;
-        let mut needs: Vec<(usize, usize)> = (0..candidates.len()).map(|at| (at, wanted(at))).collect();
-        needs.retain(|&(_, wanted)| wanted > 0);
-        for class in needs.chunk_by_mut(|&(one, _), &(other, _)| priority(one) == priority(other)) {
-            for (at, share) in fair_shares(class, &mut left) {
+        let mut left = RowBudget::new(self.prompt_rows(), self.prefill_chunk);
+        let priority = |need: &RowNeed| self.active[candidates[need.at]].request.limits.priority;
+        let need = |at: usize| RowNeed { at, rows: pending(candidates[at]) - rows[at] };
+        let needs: Vec<RowNeed> = (0..candidates.len()).map(need).filter(|need| need.rows > 0).collect();
+        for class in needs.chunk_by(|one, other| priority(one) == priority(other)) {
+            for RowNeed { at, rows: share } in left.share(class) {
                 rows[at] += share;
             }
         }
@@ -199,21 +199,6 @@ impl Scheduler {
             self.reset_pool();
         }
     }
-}
-
-/// Divides `left` rows among requests `(index, wanted rows)`: equal shares, with unused rows going to the
-/// others. With fewer rows than requests the first ones get one each, so that none waits forever.
-fn fair_shares(class: &mut [(usize, usize)], left: &mut usize) -> Vec<(usize, usize)> {
-    if *left >= class.len() {
-        class.sort_by_key(|&(_, wanted)| wanted);
-    }
-    let requests = class.len();
-    let share = |(served, &(at, wanted)): (usize, &(usize, usize))| {
-        let share = left.div_ceil(requests - served).min(wanted);
-        *left -= share;
-        (at, share)
-    };
-    class.iter().enumerate().map(share).collect()
 }
 
 fn step_span(sequences: usize, rows: usize) -> tracing::Span {
