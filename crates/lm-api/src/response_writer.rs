@@ -53,6 +53,8 @@ pub enum Framing {
 pub trait ResponseWriter: Send + Unpin + 'static {
     /// Encoding of the frames.
     const FRAMING: Framing;
+    /// Name of the event that keeps a silent stream open; `None` (the default): a comment does.
+    const KEEP_ALIVE: Option<&'static str> = None;
 
     /// Writes the object of a response that is not streamed.
     fn object(&mut self, choices: &[Choice]) -> Value;

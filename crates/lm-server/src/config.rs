@@ -85,7 +85,8 @@ pub struct ServerLimits {
     /// Maximum time that running requests have to end after a shutdown has started; then they are cancelled.
     /// Default 30 s.
     pub shutdown_time: Duration,
-    /// Interval of the comments that keep a silent stream open. Default 15 s.
+    /// Interval of the comments, in Anthropic's API of the events `ping`, that keep a silent stream open.
+    /// Default 15 s.
     pub keep_alive: Duration,
     /// Limits of the fields of a request.
     pub request: Limits,

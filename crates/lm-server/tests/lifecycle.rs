@@ -3,7 +3,7 @@
 use crate::support;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::support::{Request, Response, Running, slow_engine};
 use lm_model::testing::HookedLm;
@@ -19,29 +19,45 @@ fn slow(settings: EngineSettings, limits: ServerLimits) -> (Running, support::Pa
     (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), passes)
 }
 
-/// A server whose engine waits for a message before each pass, which gives one token, until the sender is
-/// dropped.
-fn stepped(limits: ServerLimits) -> (Running, Sender<()>) {
+/// A server whose engine waits for a message before each pass, which runs 8 tokens of a prompt or gives one,
+/// until the sender is dropped. Passes are counted as they begin to wait.
+fn stepped(limits: ServerLimits) -> (Running, support::Passes, Sender<()>) {
     let (open, opened) = channel::<()>();
     let opened = Mutex::new(opened);
+    let passes = support::Passes::default();
+    let counted = passes.clone();
     let model = FakeLm::scripted(&tokenizer(), [["word "; 400].concat()]);
     let model = HookedLm::new(Arc::new(model)).before_pass(move |_| {
+        counted.add();
         let _ = opened.lock().expect("no panic").recv();
         Ok(())
     });
-    let settings = EngineSettings { speculation: Speculation::OFF, ..EngineSettings::default() };
+    let settings =
+        EngineSettings { speculation: Speculation::OFF, prefill_chunk: 8, ..EngineSettings::default() };
     let engine = Engine::new(loaded(model), settings).expect("it fits");
-    (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), open)
+    (Running::start(engine, ServerConfig { limits, ..ServerConfig::default() }), passes, open)
+}
+
+/// Requests of every API with a prompt of some hundred tokens.
+fn long_prompts(stream: bool) -> [Request; 4] {
+    let text = "word ".repeat(300);
+    let messages =
+        json!({"messages": [{"role": "user", "content": text}], "max_tokens": 9, "stream": stream});
+    let responses = json!({"input": text, "max_output_tokens": 9, "stream": stream});
+    let bodies = [
+        ("/v1/chat/completions", &messages),
+        ("/v1/messages", &messages),
+        ("/v1/responses", &responses),
+        ("/api/chat", &messages),
+    ];
+    bodies.map(|(path, body)| Request::new("POST", path).body(body))
 }
 
 /// Waits until the server says that it is not ready. A connection that is accepted as the shutdown begins is
 /// closed without an answer.
 fn wait_until_not_ready(server: &Running) {
-    let end = Instant::now() + Duration::from_secs(120);
-    while !server.open(&Request::new("GET", "/ready")).rest().starts_with("HTTP/1.1 503") {
-        assert!(Instant::now() < end, "the shutdown does not begin");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let is_refused = || server.open(&Request::new("GET", "/ready")).rest().starts_with("HTTP/1.1 503");
+    support::wait_until(is_refused, "the shutdown begins");
 }
 
 #[test]
@@ -66,16 +82,21 @@ fn disconnect_ends_the_request() {
 }
 
 #[test]
-fn disconnect_during_prefill_ends_the_request() {
-    let settings = EngineSettings { prefill_chunk: 8, ..EngineSettings::default() };
-    let (server, passes) = slow(settings, ServerLimits::default());
-    let prompt = json!({"messages": [{"role": "user", "content": "word ".repeat(1_000)}]});
-    let client = server.open(&Request::chat(prompt));
-    passes.wait_for(3);
-    drop(client);
-    let left = passes.count();
-    passes.wait_for_silence();
-    assert!(passes.count() < left + 50, "{} passes after it had left", passes.count() - left);
+fn disconnect_during_prefill_ends_the_request_within_a_step() {
+    for stream in [true, false] {
+        for request in long_prompts(stream) {
+            let (server, passes, open) = stepped(ServerLimits::default());
+            let client = server.open(&request);
+            (0..2).for_each(|_| open.send(()).expect("the engine runs"));
+            passes.wait_for(3);
+            drop(client);
+            let left = "lm_failed_replies_total{model_name=\"fake\",status=\"499\"} 1";
+            support::wait_until(|| server.get("/metrics").body.contains(left), "the server notices it");
+            drop(open);
+            passes.wait_for_silence();
+            assert_eq!(passes.count(), 3, "no step begins after it has left: {request:?}");
+        }
+    }
 }
 
 #[test]
@@ -207,7 +228,7 @@ fn stopped_engine_is_neither_healthy_nor_ready() {
 #[test]
 fn shutdown_lets_streams_finish() {
     let limits = ServerLimits { shutdown_time: Duration::from_secs(3_600), ..ServerLimits::default() };
-    let (server, open) = stepped(limits);
+    let (server, _, open) = stepped(limits);
     let mut stream = server.open(&Request::chat(json!({"stream": true, "max_tokens": 60})));
     (0..20).for_each(|_| open.send(()).expect("the engine runs"));
     stream.event("data: ");
@@ -286,11 +307,27 @@ fn shutdown_cancels_overlong_streams() {
 }
 
 #[test]
-fn silent_stream_gets_keep_alives() {
-    let limits = ServerLimits { keep_alive: Duration::from_millis(100), ..ServerLimits::default() };
-    let (engine, _) = slow_engine(Duration::from_secs(1), EngineSettings::default());
-    let server = Running::start(engine, ServerConfig { limits, ..ServerConfig::default() });
-    let mut client = server.open(&Request::chat(json!({"stream": true, "max_tokens": 2})));
-    assert_eq!(client.event(":"), ": ping");
-    assert!(client.rest().contains("data: [DONE]"));
+fn stream_gets_keep_alives_while_its_prompt_is_run() {
+    let limits = ServerLimits { keep_alive: Duration::from_millis(50), ..ServerLimits::default() };
+    let [chat, messages, responses, _] = long_prompts(true);
+    for (request, ping, data, end) in [
+        (chat, ": ping", "", "data: [DONE]"),
+        (messages, "event: ping", r#"data: {"type":"ping"}"#, "event: message_stop"),
+        (responses, ": ping", "", "event: response.incomplete"),
+    ] {
+        let (server, passes, open) = stepped(limits.clone());
+        let mut client = server.open(&request);
+        let mut pings = |number: usize| {
+            for _ in 0..number {
+                assert_eq!((client.event(ping), client.line()), (ping.to_owned(), data.to_owned()));
+            }
+        };
+        passes.wait_for(1);
+        pings(1);
+        open.send(()).expect("the engine runs");
+        passes.wait_for(2);
+        pings(9); // More than there were before, and the one that follows `message_start`.
+        drop(open);
+        assert!(client.rest().contains(end), "{request:?}");
+    }
 }

@@ -109,6 +109,7 @@ impl MessageWriter {
 
 impl ResponseWriter for MessageWriter {
     const FRAMING: Framing = Framing::Events;
+    const KEEP_ALIVE: Option<&'static str> = Some("ping");
 
     fn object(&mut self, choices: &[Choice]) -> Value {
         let reply = &choices[0].reply;

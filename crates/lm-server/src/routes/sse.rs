@@ -10,6 +10,7 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, Stream, StreamExt};
 use lm_api::{Frame, FrameStream, Framing, ResponseWriter, StreamError};
+use serde_json::json;
 
 use crate::response::ErrorResponse;
 use crate::state::CancelOnDrop;
@@ -37,7 +38,9 @@ pub(crate) async fn respond<W: ResponseWriter>(
     });
     let mut response = match W::FRAMING {
         Framing::Lines => lines(frames),
-        framing => events(frames, framing, keep_alive),
+        framing => {
+            events(frames, framing).keep_alive(keep_alive_event(W::KEEP_ALIVE, keep_alive)).into_response()
+        }
     };
     // nginx then sends events at once instead of buffering them.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -47,12 +50,18 @@ pub(crate) async fn respond<W: ResponseWriter>(
 fn events(
     frames: impl Stream<Item = Frame> + Send + 'static,
     framing: Framing,
-    keep_alive: Duration,
-) -> Response {
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send + 'static> {
     let done = (framing == Framing::EventsUntilDone).then(|| Event::default().data("[DONE]"));
-    let events = frames.map(event).chain(stream::iter(done)).map(Ok::<_, Infallible>);
-    let keep_alive = KeepAlive::new().interval(keep_alive).text("ping");
-    Sse::new(events).keep_alive(keep_alive).into_response()
+    Sse::new(frames.map(event).chain(stream::iter(done)).map(Ok))
+}
+
+/// Keep-alive of a silent stream, as while its prompt is run: an event of this name, or a comment.
+fn keep_alive_event(name: Option<&'static str>, interval: Duration) -> KeepAlive {
+    let keep_alive = KeepAlive::new().interval(interval);
+    match name {
+        Some(name) => keep_alive.event(event(Frame::named(name, json!({"type": name})))),
+        None => keep_alive.text("ping"),
+    }
 }
 
 fn lines(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {

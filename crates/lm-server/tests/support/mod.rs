@@ -139,7 +139,7 @@ impl Drop for Running {
 }
 
 /// A request; each has a connection of its own.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Request {
     method: &'static str,
     path: String,
@@ -300,6 +300,15 @@ impl Response {
     }
 }
 
+/// Waits until `reached` is true; panics with what was expected if that does not happen.
+pub fn wait_until(reached: impl Fn() -> bool, expected: &str) {
+    let end = Instant::now() + PATIENCE;
+    while !reached() {
+        assert!(Instant::now() < end, "not so: {expected}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Counter of forward passes.
 #[derive(Clone, Default)]
 pub struct Passes(Arc<AtomicUsize>);
@@ -309,13 +318,14 @@ impl Passes {
         self.0.load(Ordering::Acquire)
     }
 
+    /// Counts a pass.
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Waits for this many passes; panics if they do not come.
     pub fn wait_for(&self, number: usize) {
-        let end = Instant::now() + PATIENCE;
-        while self.count() < number {
-            assert!(Instant::now() < end, "the engine does not work");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(|| self.count() >= number, "the engine works");
     }
 
     /// Waits until no pass has run for half a second; panics if that does not happen.
@@ -338,7 +348,7 @@ pub fn slow_engine(pass: Duration, settings: EngineSettings) -> (Engine, Passes)
     let endless = std::iter::repeat_n(["word "; 400].concat(), 64);
     let model = FakeLm::scripted(&tokenizer(), endless);
     let model = HookedLm::new(Arc::new(model)).before_pass(move |_| {
-        counted.0.fetch_add(1, Ordering::AcqRel);
+        counted.add();
         std::thread::sleep(pass);
         Ok(())
     });
