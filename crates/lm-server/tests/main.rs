@@ -14,6 +14,7 @@ mod on_demand;
 mod openai_flow;
 mod openapi;
 mod page;
+mod prefixes;
 mod requests;
 mod responses_api;
 mod support;
