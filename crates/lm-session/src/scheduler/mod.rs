@@ -3,9 +3,9 @@
 //! The pending tokens of a request are those missing from its session's cache: many in prefill, the last
 //! sampled one in decode. A step takes the decode rows of all requests and as many prompt rows as the chunk
 //! and the step budget allow (chunked prefill), short prompts first (`row_budget`). When pages run out, idle
-//! sessions are evicted from the end of their sequences, the one idle longest first. Then the youngest request
-//! is preempted, and waits until another one ends. Evicted tokens are recomputed: callers notice only the
-//! delay.
+//! sessions are evicted from the end of their sequences, the one idle longest first. Then the youngest
+//! request is preempted, and waits until another one ends. Evicted tokens are recomputed: callers notice only
+//! the delay.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
