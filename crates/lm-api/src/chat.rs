@@ -1,8 +1,8 @@
 //! Execution of requests on an engine.
 
 use lm_conversation::{
-    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, ThinkingMode, TokenId,
-    TurnOptions,
+    Conversation, ConversationConfig, Engine, GenerationPrompt, RenderedPrompt, ThinkingConfig, ThinkingMode,
+    TokenId, TurnOptions,
 };
 use lm_processors::CallIdForm;
 use lm_session::{CompiledConstraint, GenerateParams};
@@ -52,6 +52,9 @@ impl ChatEngine {
             let mut conversation = self.conversation(&request, choice)?;
             if request.reasons && conversation.switches_thinking() {
                 options.thinking.mode = ThinkingMode::On;
+            }
+            if request.may_ignore_thinking && !conversation.has_reasoning_channel() {
+                options.thinking = ThinkingConfig::default();
             }
             let turn = match request.continues {
                 true => conversation.continue_reply(options)?,

@@ -70,6 +70,9 @@ pub struct ChatRequest {
     pub keep_alive: Option<KeepAlive>,
     /// Turns reasoning on if the model's template can.
     pub(crate) reasons: bool,
+    /// True if thinking that is asked of a model without a reasoning channel is ignored: Claude Code asks for
+    /// it by default.
+    pub(crate) may_ignore_thinking: bool,
     /// Tools as the client knows them.
     pub(crate) client_tools: ClientTools,
     /// Types of messages' contents that are left out.
@@ -132,6 +135,7 @@ impl ChatRequest {
             dialect: None,
             keep_alive: None,
             reasons: false,
+            may_ignore_thinking: false,
             client_tools: ClientTools::default(),
             left_out: Vec::new(),
         }

@@ -307,9 +307,14 @@ impl Conversation {
         }
     }
 
+    /// Returns true if the model's dialect, or the configuration, has a channel for reasoning.
+    pub fn has_reasoning_channel(&self) -> bool {
+        self.first_channel().is_some()
+    }
+
     /// Returns true if the template has a switch for the reasoning that the model's dialect reads.
     pub fn switches_thinking(&self) -> bool {
-        self.template.capabilities().thinking.is_some() && self.first_channel().is_some()
+        self.template.capabilities().thinking.is_some() && self.has_reasoning_channel()
     }
 
     /// Template variables that set the requested thinking mode.
@@ -318,7 +323,7 @@ impl Conversation {
             return Ok(Map::new());
         }
         let switch = self.template.capabilities().thinking.map(|switch| switch.variable);
-        let has_channel = self.first_channel().is_some();
+        let has_channel = self.has_reasoning_channel();
         thinking.variables(ModelThinking { name: self.engine.name(), has_channel, switch })
     }
 }

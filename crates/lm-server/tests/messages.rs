@@ -55,6 +55,26 @@ fn streamed_message_equals_the_object() {
     assert_eq!(delta["usage"]["output_tokens"], object["usage"]["output_tokens"]);
 }
 
+/// The model of the test has no reasoning channel; agents ask for thinking whatever the model is.
+#[test]
+fn thinking_is_ignored_without_a_channel() {
+    let server = Running::scripted(["Hello!"; 3], ServerConfig::default());
+    for thinking in [
+        json!({"type": "enabled", "budget_tokens": 1024}),
+        json!({"type": "adaptive", "display": "omitted"}),
+        json!({"type": "disabled"}),
+    ] {
+        let response = server.send(&message(json!({"thinking": thinking}))).json();
+        assert_eq!(
+            response["content"],
+            json!([{"type": "text", "text": "Hello!"}]),
+            "{thinking}: {response}"
+        );
+    }
+    let response = server.post("/v1/chat/completions", &support::chat(json!({"max_reasoning_tokens": 9})));
+    assert_eq!(response.status, 400, "a limit of OpenAI's form is not ignored");
+}
+
 #[test]
 fn message_tokens_are_counted() {
     let server = server();

@@ -81,6 +81,7 @@ fn read(fields: Fields, limits: &Limits) -> Result<ChatRequest> {
         max_output_tokens: body.max_tokens.map(|tokens| (NAMES.max_output_tokens, tokens.get())),
         stream: body.stream.unwrap_or(false).then(StreamOptions::default),
         continues: last.role == Role::Assistant,
+        may_ignore_thinking: true,
         client_tools,
         left_out: noted(left_out),
         ..ChatRequest::new(names, last)
