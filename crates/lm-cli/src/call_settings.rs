@@ -74,7 +74,12 @@ impl CallSettings {
     /// When the file cannot be read, or is not as [`write`](Self::write) writes it.
     pub fn of(model: Option<&Path>) -> Result<Option<Self>> {
         let Some(model) = model::stored(model) else { return Ok(None) };
-        read(&beside(&locate(model)?.path))
+        let file = beside(&locate(model)?.path);
+        let settings = read(&file)?;
+        if let Some(settings) = &settings {
+            tracing::info!("calls of tools {settings}: {}", file.display());
+        }
+        Ok(settings)
     }
 
     /// Writes the file.
@@ -111,15 +116,15 @@ fn read(path: &Path) -> Result<Option<CallSettings>> {
     serde_json::from_str(&text).map(Some).with_context(context)
 }
 
-/// For people: `with a note on the syntax, JSON alone is a call`.
+/// For people: `with a note on the syntax, JSON without markers is a call`.
 impl fmt::Display for CallSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let note = self.tools_note().unwrap_or_default();
         f.write_str(if note == ToolsNote::Off { "without a note" } else { "with a note on the syntax" })?;
         f.write_str(match self.unmarked_calls {
             None => "",
-            Some(Reading::Call) => ", JSON alone is a call",
-            Some(Reading::Text) => ", JSON alone is text",
+            Some(Reading::Call) => ", JSON without markers is a call",
+            Some(Reading::Text) => ", JSON without markers is text",
         })
     }
 }

@@ -13,6 +13,7 @@ use crate::interrupt::Interrupt;
 use crate::json_file;
 use crate::lines::{Line, Lines};
 use crate::screen::json_line;
+use crate::suggestion::did_you_mean;
 
 /// Argument of `--tools`.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,13 +58,17 @@ impl ToolSource {
 
 fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
     let shown = path.display();
-    let json = json_file::read(path).with_context(|| format!("the tools file `{shown}` cannot be used"))?;
+    let json = json_file::read(path).with_context(|| {
+        let meant = path.to_str().map(|name| did_you_mean(name, ["demo"].into_iter(), "--tools "));
+        format!("the tools file `{shown}` cannot be used{}", meant.unwrap_or_default())
+    })?;
     let Value::Array(declarations) = json else {
         bail!("the tools file `{shown}` must hold a JSON array of tool declarations");
     };
     let mut specs: Vec<ToolSpec> = Vec::with_capacity(declarations.len());
     for (number, value) in (1..).zip(declarations) {
         let at = || format!("`{shown}`: declaration {number}");
+        check_keys(&value).with_context(at)?;
         let spec = ToolSpec::from_json(value).with_context(at)?;
         if let Some(first) = specs.iter().position(|other| other.name() == spec.name()) {
             bail!("{}: declaration {} has the name `{}`, too", at(), first + 1, spec.name());
@@ -71,6 +76,19 @@ fn read_specs(path: &Path) -> Result<Vec<ToolSpec>> {
         specs.push(spec);
     }
     Ok(specs)
+}
+
+/// Refuses a key that is nearly one of a declaration: the mistyped one would be ignored.
+fn check_keys(declaration: &Value) -> Result<()> {
+    const KEYS: [&str; 7] = ["type", "function", "name", "description", "parameters", "strict", "return"];
+    let function = declaration.get("function").unwrap_or(declaration);
+    for key in [declaration, function].into_iter().filter_map(Value::as_object).flat_map(Map::keys) {
+        let meant = did_you_mean(key, KEYS.into_iter(), "");
+        if !KEYS.contains(&key.as_str()) && !meant.is_empty() {
+            bail!("the key `{key}` is unknown{meant}");
+        }
+    }
+    Ok(())
 }
 
 /// Asks the user for the result of a tool: one line, parsed as JSON if it is valid JSON, otherwise text.

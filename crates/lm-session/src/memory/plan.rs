@@ -73,8 +73,8 @@ pub struct MemoryPlan {
     pub cache_bytes: u64,
     /// Peak memory of the process: weights, full cache and overhead.
     pub needed_bytes: u64,
-    /// Memory of the process when the cache holds 4,096 tokens, or one context if that is less: weights, that
-    /// part of the cache, and overhead. Pages of the cache are allocated when they are used first.
+    /// Peak memory of the process while the cache holds at most 4,096 tokens, or one context if that is less.
+    /// Pages of the cache are allocated when they are used first.
     pub likely_bytes: u64,
 }
 
@@ -124,11 +124,12 @@ impl MemoryPlan {
         let weight_bytes = footprint.weight_bytes(quantization);
         let cache_bytes = footprint.cache_bytes(context_tokens, kv_dtype);
         let overhead = |most: u64| MIN_OVERHEAD_BYTES.saturating_add(weight_bytes).min(most);
-        let cache_and_overhead =
-            cache_bytes.saturating_add(overhead(OVERHEAD_BYTES)).max(overhead(LOADING_OVERHEAD_BYTES));
-        let needed_bytes = weight_bytes.saturating_add(cache_and_overhead);
+        let peak = |cache: u64| {
+            let running = cache.saturating_add(overhead(OVERHEAD_BYTES));
+            weight_bytes.saturating_add(running.max(overhead(LOADING_OVERHEAD_BYTES)))
+        };
         let used_cache = footprint.cache_bytes(context_tokens.min(TARGET_CONTEXTS[0]), kv_dtype);
-        let likely_bytes = weight_bytes.saturating_add(used_cache).saturating_add(overhead(OVERHEAD_BYTES));
+        let (needed_bytes, likely_bytes) = (peak(cache_bytes), peak(used_cache));
         Self {
             quantization,
             kv_dtype,

@@ -25,6 +25,7 @@ Examples:
   lm generate 'How is the weather in Paris?' --tools demo
   lm generate --json 'Hello' | jq .
   lm generate 'Is it raining?' --regex 'yes|no'
+  lm generate 'Which season is July in Oslo?' --choice summer --choice winter
   lm generate 'Is it raining?' --schema '{\"enum\": [\"yes\", \"no\"]}'
   lm generate 'Paris, please' --tools demo --tool-choice get_weather
   lm generate -f notes.txt -m ./Qwen3-0.6B --hide-thinking > summary.txt
@@ -64,6 +65,7 @@ const CHAT_ARGS: [&str; 10] = [
     "unconstrained",
     "schema",
     "regex",
+    "choice",
 ];
 
 #[derive(Debug, clap::Args)]
@@ -116,6 +118,10 @@ struct ReplyArgs {
     /// Constrain the whole answer to the regular expression PATTERN; with --tools as for --schema
     #[arg(long, value_name = "PATTERN", value_parser = regex, allow_hyphen_values = true)]
     regex: Option<String>,
+    /// Constrain the answer to one of several texts: give each with an option of its own; with --tools as for
+    /// --schema
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["schema", "regex"], allow_hyphen_values = true)]
+    choice: Vec<String>,
 }
 
 impl ReplyArgs {
@@ -123,9 +129,10 @@ impl ReplyArgs {
     /// must be a call.
     fn check(&self, tools: &[ToolSpec]) -> Result<()> {
         let is_call = matches!(self.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-        if is_call && (self.schema.is_some() || self.regex.is_some()) {
+        if is_call && (self.schema.is_some() || self.regex.is_some() || !self.choice.is_empty()) {
             return Err(usage(
-                "--schema and --regex constrain an answer, and with this --tool-choice the reply is a call",
+                "--schema, --regex and --choice constrain an answer, and with this --tool-choice the reply is a \
+                 call",
             ));
         }
         let Some(ToolChoice::Named(name)) = &self.tool_choice else { return Ok(()) };
@@ -146,7 +153,8 @@ impl ReplyArgs {
         turn.response_format = match (&self.schema, &self.regex) {
             (Some(schema), _) => Some(ResponseFormat::JsonSchema(read_schema(schema)?)),
             (None, Some(pattern)) => Some(ResponseFormat::Regex(pattern.clone())),
-            (None, None) => None,
+            (None, None) if self.choice.is_empty() => None,
+            (None, None) => Some(ResponseFormat::Choice(self.choice.clone())),
         };
         Ok(())
     }

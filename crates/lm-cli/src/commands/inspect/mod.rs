@@ -34,9 +34,9 @@ pub struct Args {
     /// Print one JSON object, with every tensor
     #[arg(long, conflicts_with = "probe_tools")]
     json: bool,
-    /// Load the model, ask it a dozen questions with tools, and keep the treatment of its calls that gave the
-    /// most right answers in a file beside it, lm-calls.json: with or without a note on their syntax, and JSON
-    /// without markers as a call or as text
+    /// Load the model, ask it a dozen questions with tools, and keep the treatment of its calls that gave
+    /// clearly more right answers: with or without a note on their syntax, and JSON without markers as a call
+    /// or as text. The choice is in lm-calls.json in the model's folder, or FILE.gguf.lm-calls.json
     #[arg(long)]
     probe_tools: bool,
 }

@@ -16,6 +16,9 @@ use crate::call_settings::{CallSettings, Reading};
 use crate::model;
 use crate::progress::counting_bar;
 
+/// Right answers by which another treatment has to exceed the default: one of a dozen may be chance.
+const MARGIN: usize = 2;
+
 /// Maximum number of tokens of a reply.
 const MAX_OUTPUT_TOKENS: usize = 200;
 
@@ -53,24 +56,34 @@ pub fn run(path: Option<&Path>) -> Result<()> {
         questions.none()
     );
     for (at, trial) in trials.iter().enumerate() {
-        let chosen = if at == best { "  <- best" } else { "" };
+        let default = if at == 0 { ", the default" } else { "" };
+        let chosen = if at == best { "  <- kept" } else { "" };
         let (called, left) = (trial.called, trial.left);
         println!(
-            "  {:<42} {called} of {} called, {left} of {} answered{chosen}",
-            trial.name,
+            "  {:<62} {called} of {} called, {left} of {} answered{chosen}",
+            format!("{}{default}", trial.name),
             questions.calls(),
             questions.none()
         );
     }
     trials[best].settings.write(&file)?;
-    println!("written to {}; lm chat, generate, serve and batch use it", file.display());
+    println!(
+        "the treatment that is kept has the most right answers, and at least {MARGIN} more than the default.\n\
+         It is in {}, which lm chat, generate, serve and batch read;\n\
+         --tools-note and --unmarked-calls override it, and without the file the default applies again.",
+        file.display()
+    );
     Ok(())
 }
 
-/// The trial with the most right answers; the earliest of several.
+/// The trial with the most right answers, the earliest of several; the first one, which is the default, unless
+/// another has [`MARGIN`] more and no fewer calls.
 fn best(trials: &[Trial]) -> usize {
-    let right = |at: usize| trials[at].called + trials[at].left;
-    (0..trials.len()).rev().max_by_key(|&at| right(at)).unwrap_or_default()
+    let right = |trial: &Trial| trial.called + trial.left;
+    let Some(default) = trials.first() else { return 0 };
+    let gains = |trial: &Trial| right(trial) >= right(default) + MARGIN && trial.called >= default.called;
+    let better = (0..trials.len()).rev().filter(|&at| gains(&trials[at]));
+    better.max_by_key(|&at| right(&trials[at])).unwrap_or(0)
 }
 
 fn trials(engine: &Engine, questions: &Questions) -> Result<Vec<Trial>> {
@@ -139,4 +152,31 @@ fn conversation(engine: &Engine, questions: &Questions, note: &ToolsNote) -> Res
         ..ConversationConfig::default()
     };
     Ok(Conversation::new(engine, config)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_is_kept_unless_another_is_clearly_better() {
+        let trials = |rights: &[(usize, usize)]| -> Vec<Trial> {
+            let trial = |&(called, left): &(usize, usize)| Trial {
+                name: String::new(),
+                settings: CallSettings::default(),
+                called,
+                left,
+            };
+            rights.iter().map(trial).collect()
+        };
+        for (rights, expected) in [
+            (&[(8, 3), (0, 4), (8, 4), (8, 4)][..], 0),
+            (&[(8, 2), (0, 4), (8, 4), (8, 4)], 2),
+            (&[(8, 0), (7, 4)], 0),
+            (&[(2, 4), (0, 4), (6, 3), (7, 3)], 3),
+            (&[(8, 4)], 0),
+        ] {
+            assert_eq!(best(&trials(rights)), expected, "{rights:?}");
+        }
+    }
 }
