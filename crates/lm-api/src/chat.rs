@@ -11,11 +11,14 @@ use serde_json::Value;
 
 use crate::chat_completions::ChunkWriter;
 use crate::completions::{CompletionRequest, Infilling, TextStream, TextWriter};
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::min_tokens::min_tokens;
 use crate::request::ChatRequest;
 use crate::response_writer::ResponseWriter;
 use crate::running::{ChoiceEvents, Frames, Running};
+
+/// Field of a request, and variable of templates.
+const DOCUMENTS: &str = "documents";
 
 /// Engine that answers the requests of any API. Requests may run on any number of threads; the engine batches
 /// them.
@@ -44,6 +47,7 @@ impl ChatEngine {
         request: ChatRequest,
         writer: impl FnOnce(&ChatRequest, &str) -> W,
     ) -> Result<Running<W>> {
+        self.check_documents(&request)?;
         // Before the turns: a writer that measures the time of the response includes theirs.
         let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         let cancel = request.turn.cancel.child();
@@ -65,6 +69,20 @@ impl ChatEngine {
         let turns = (0..request.choices).map(turn).collect::<lm_conversation::Result<Vec<_>>>();
         let turns = turns.map_err(|error| request.api_error(&error))?;
         Ok(Running::new(request, writer, turns, cancel))
+    }
+
+    /// Refuses documents that the template does not show.
+    fn check_documents(&self, request: &ChatRequest) -> Result<()> {
+        let documents = request.preface.extra_context.get(DOCUMENTS).and_then(Value::as_array);
+        let are_shown = || self.template().is_some_and(|source| source.contains(DOCUMENTS));
+        if documents.is_none_or(Vec::is_empty) || are_shown() {
+            return Ok(());
+        }
+        let model = self.engine.name();
+        Err(ApiError::invalid_param(
+            DOCUMENTS,
+            format!("the chat template of `{model}` shows no `documents`: put their text into a message"),
+        ))
     }
 
     /// Starts the completion of prompts without messages, as [`start`](Self::start).

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -82,6 +82,20 @@ impl CallSettings {
         Ok(settings)
     }
 
+    /// Checks that the file can be written, before the questions are asked; an existing one is not changed.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn check_writable(path: &Path) -> Result<()> {
+        let existed = path.exists();
+        let opened = OpenOptions::new().create(true).append(true).open(path);
+        opened.with_context(|| format!("cannot write {}", path.display()))?;
+        if !existed {
+            fs::remove_file(path).with_context(|| format!("cannot replace {}", path.display()))?;
+        }
+        Ok(())
+    }
+
     /// Writes the file.
     ///
     /// # Errors
@@ -104,6 +118,7 @@ fn beside(model: &Path) -> PathBuf {
 
 fn read(path: &Path) -> Result<Option<CallSettings>> {
     let size = match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => anyhow::bail!("{} is not a file", path.display()),
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", path.display())),

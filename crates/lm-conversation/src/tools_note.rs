@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 /// use lm_conversation::ToolsNote;
 ///
 /// assert_eq!("dialect".parse(), Ok(ToolsNote::Dialect));
+/// assert_eq!("OFF".parse(), Ok(ToolsNote::Off));
 /// assert_eq!("Call at most one tool.".parse(), Ok(ToolsNote::Text("Call at most one tool.".into())));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,10 +48,10 @@ impl FromStr for ToolsNote {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
+        Ok(match text.to_ascii_lowercase().as_str() {
             "off" => Self::Off,
             "dialect" => Self::Dialect,
-            text => Self::Text(text.into()),
+            _ => Self::Text(text.into()),
         })
     }
 }

@@ -309,3 +309,24 @@ fn special_tokens_are_parsed_by_default() {
     assert_eq!(tokens(json!({"add_special_tokens": true})), [id, id]);
     assert!(tokens(json!({"parse_special": false})).len() > 2);
 }
+
+#[test]
+fn documents_need_a_template_that_shows_them() {
+    let body = support::chat(json!({"documents": [{"title": "T", "text": "The secret is 42."}]}));
+    let server = Running::scripted(["Hello!"], ServerConfig::default());
+    let response = server.post("/v1/chat/completions", &body);
+    let error = &response.json()["error"];
+    assert_eq!((response.status, &error["param"]), (400, &json!("documents")), "{error}");
+    assert_eq!(server.post("/v1/chat/completions", &support::chat(json!({"documents": []}))).status, 200);
+
+    let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    let source =
+        "{% for d in documents %}{{ d.text }}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}";
+    let template = Some(lm_conversation::PromptTemplate::new(source).expect("it compiles"));
+    let defaults = lm_conversation::ConversationConfig {
+        template,
+        ..lm_conversation::ConversationConfig::from_engine(&engine)
+    };
+    let server = Running::serve(lm_server::ServedModel::new(engine, defaults), ServerConfig::default());
+    assert_eq!(server.post("/v1/chat/completions", &body).status, 200);
+}

@@ -32,6 +32,8 @@ pub struct Capabilities {
     /// Text beside parts of type `thinking` in the assistant's content reaches the prompt, and the template
     /// reads these parts.
     pub reasoning_parts: bool,
+    /// Text and calls of one message do not both reach the prompt, but those of two messages do.
+    pub split_text: bool,
     /// The role name of the model's messages: `assistant`, or `model` if only that one reaches the prompt.
     pub model_role: &'static str,
     /// Declared tools reach the prompt.
@@ -119,6 +121,7 @@ mod tests {
         typed_system: false,
         typed_assistant: false,
         reasoning_parts: false,
+        split_text: false,
         model_role: "assistant",
         tools: false,
         null_tools: true,

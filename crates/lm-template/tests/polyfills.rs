@@ -203,6 +203,51 @@ fn result_in_user_text_is_written_once() {
 }
 
 #[test]
+fn text_beside_calls_is_a_message_of_its_own() {
+    let source = "{% for m in messages %}{% if m.content %}[{{ m.content }}]{% else %}{% for c in m.tool_calls or [] %}\
+                  ({{ c.function.name }}){% endfor %}{% endif %}{% endfor %}";
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "sum", "arguments": {}}});
+    let messages = json!([
+        {"role": "user", "content": "U"}, {"role": "assistant", "content": "A", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "R"},
+    ]);
+    check(source, &messages, &Value::Null, Polyfill::TextSplit, "[U][A](sum)[R]");
+}
+
+/// Every published template that has calls shows the text beside them.
+#[test]
+fn published_templates_show_text_and_calls() {
+    let Some(folder) = shared("goldens/templates") else { return };
+    let tools = json!([{"type": "function", "function": {"name": "tellurium", "parameters": {"type": "object", "properties": {}}}}]);
+    let call =
+        json!({"id": "call00001", "type": "function", "function": {"name": "tellurium", "arguments": {}}});
+    let messages = json!([
+        {"role": "user", "content": "U"}, {"role": "assistant", "content": "antimony", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call00001", "name": "tellurium", "content": "R"}, {"role": "user", "content": "V"},
+    ]);
+    let messages = messages.as_array().expect("a list");
+    let mut lost = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.extension().is_none_or(|ending| ending != "jinja") {
+            continue;
+        }
+        let source = std::fs::read_to_string(&path).expect("a template");
+        let template =
+            PolyfilledTemplate::new(PromptTemplate::new(&source).expect("it compiles"), Polyfills::default());
+        let (generation_prompt, extra_context) = (GenerationPrompt::Omit, &Map::new());
+        let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context };
+        let Ok(prompt) = template.render(&input) else { continue };
+        let text = prompt.prompt.text();
+        let said = text.split_once('U').map_or("", |(_, rest)| rest);
+        if !(said.contains("antimony") && said.contains("tellurium")) {
+            lost.push(path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default());
+        }
+    }
+    assert_eq!(lost, Vec::<String>::new());
+}
+
+#[test]
 fn reasoning_parts_become_reasoning_content() {
     let joined = "{% for m in messages %}[{{ m.reasoning_content }}|\
                   {{ m.content if m.content is string else m.content[0].text }}]{% endfor %}";

@@ -1,6 +1,7 @@
 //! llama.cpp's `/infill`.
 
 use lm_conversation::{ConversationEvent, Reply};
+use lm_session::FinishReason;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -89,11 +90,17 @@ impl InfillWriter {
 
     fn last(&self, text: &str, reply: &Reply) -> Value {
         let usage = &reply.finish.usage;
+        let (stop_type, stopping_word) = match &reply.finish.reason {
+            FinishReason::StopString(text) => ("word", text.as_str()),
+            _ if reply.finish.is_cut_off() => ("limit", ""),
+            _ => ("eos", ""),
+        };
         json!({
             "content": text,
             "stop": true,
             "model": self.model,
-            "stop_type": if reply.finish.is_cut_off() { "limit" } else { "eos" },
+            "stop_type": stop_type,
+            "stopping_word": stopping_word,
             "tokens_predicted": usage.output_tokens,
             "tokens_evaluated": usage.prompt_tokens,
             "timings": timings(reply),

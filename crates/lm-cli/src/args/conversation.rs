@@ -96,7 +96,8 @@ impl CallArgs {
     /// # Errors
     /// Those of [`CallSettings::of`].
     pub fn of(&self, model: Option<&Path>) -> Result<CallTreatment> {
-        let kept = CallSettings::of(model)?.unwrap_or_default();
+        let all_given = self.tools_note.is_some() && self.unmarked_calls.is_some();
+        let kept = if all_given { None } else { CallSettings::of(model)? }.unwrap_or_default();
         Ok(CallTreatment {
             constrain_calls: self.constrain_calls(),
             unmarked_calls: self.unmarked_calls.or(kept.unmarked_calls).map(UnmarkedCalls::from),

@@ -41,6 +41,8 @@ pub enum Polyfill {
     ReasoningMoved,
     /// Text beside reasoning and calls becomes part of the reasoning.
     TextAsReasoning,
+    /// Text beside calls becomes a message before them, because the template drops one of the two.
+    TextSplit,
     /// Bare declarations `{name, …}` become `{"type": "function", "function": {name, …}}`.
     ToolsWrapped,
     /// Without tools, `tools` is an empty list, because the template fails on null.
@@ -106,12 +108,13 @@ pub enum Polyfill {
 type Apply = fn(&mut TemplateInput, &Capabilities) -> bool;
 
 /// All polyfills, in the order of application.
-const ALL: [(Polyfill, Apply); 32] = [
+const ALL: [(Polyfill, Apply); 33] = [
     (Polyfill::RolesRenamed, order::rename_roles),
     (Polyfill::AssistantAsModel, role::assistant_as_model),
     (Polyfill::ReasoningMoved, content::move_reasoning),
     (Polyfill::ContentAdded, order::add_content),
     (Polyfill::TextAsReasoning, order::text_as_reasoning),
+    (Polyfill::TextSplit, order::split_text),
     (Polyfill::ToolsWrapped, tools::wrap_tools),
     (Polyfill::ToolsRenamed, tools::rename_tools),
     (Polyfill::SystemAdded, role::add_system),

@@ -60,6 +60,30 @@ pub(super) fn text_as_reasoning(input: &mut TemplateInput, capabilities: &Capabi
         })
 }
 
+/// Text beside calls becomes a message before them, with the reasoning.
+pub(super) fn split_text(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {
+    let splits = |message: &Value| {
+        message.as_object().is_some_and(|message| has_calls(message) && !text(message).is_empty())
+    };
+    if !capabilities.split_text || !input.messages.iter().any(splits) {
+        return false;
+    }
+    for message in std::mem::take(&mut input.messages) {
+        if splits(&message) {
+            let (mut said, mut calls) = (message.clone(), message);
+            said.as_object_mut().map(|said| said.shift_remove("tool_calls"));
+            calls["content"] = "".into();
+            for key in REASONING {
+                calls.as_object_mut().map(|calls| calls.shift_remove(key));
+            }
+            input.messages.extend([said, calls]);
+        } else {
+            input.messages.push(message);
+        }
+    }
+    true
+}
+
 /// Moves each result to the results that follow its call, and results with ids into the order of their calls:
 /// most templates show no ids.
 pub(super) fn move_results(input: &mut TemplateInput, capabilities: &Capabilities) -> bool {

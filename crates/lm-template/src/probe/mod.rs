@@ -107,6 +107,7 @@ impl<'a> Probe<'a> {
             typed_system: self.typed_system,
             typed_assistant: self.typed_assistant,
             reasoning_parts: self.reads_reasoning_parts(),
+            split_text: tool_calls && self.needs_split_text(),
             model_role: self.model_role,
             tools: alone || beside_system,
             null_tools: !null_fails(&[]) && !null_fails(&[self.message("system", "Hello")]),
@@ -237,6 +238,22 @@ impl<'a> Probe<'a> {
         let text = self.rendered(&[self.message("user", "Hello"), said]);
         let as_object = |text: &str| text.contains("'thinking'") || text.contains("\"thinking\"");
         text.is_some_and(|text| is_shown(&text, &[WORD]) && !as_object(&text))
+    }
+
+    /// Returns true if text and calls reach the prompt in two messages of the assistant only.
+    fn needs_split_text(&self) -> bool {
+        let said = self.message(self.model_role, WORD);
+        let beside = |style| {
+            let mut messages = self.called(style, &[OTHER], &json!(""));
+            messages[1]["content"] = said["content"].clone();
+            self.shows(&messages, &[WORD, OTHER])
+        };
+        let apart = |style| {
+            let mut messages = self.called(style, &[OTHER], &json!(""));
+            messages.insert(1, said.clone());
+            self.shows(&messages, &[WORD, OTHER])
+        };
+        !self.any_style(beside) && self.any_style(apart)
     }
 
     /// Returns true if the conversation puts all of `words` into the prompt, with objects in the template's

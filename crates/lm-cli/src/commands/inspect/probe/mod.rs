@@ -46,6 +46,7 @@ struct Trial {
 /// When the model cannot be loaded or fails, has no syntax of calls, or the file cannot be written.
 pub fn run(path: Option<&Path>) -> Result<()> {
     let file = CallSettings::path(path)?;
+    CallSettings::check_writable(&file)?;
     let engine = model::engine(path, &Defaults::parse_from(["lm"]).run)?;
     let questions = Questions::read();
     let trials = trials(&engine, &questions)?;
