@@ -42,7 +42,7 @@ fn every_route_but_health_and_openapi_needs_a_key() {
         }
     }
     let open: Vec<_> = open.iter().map(|operation| operation.path.as_str()).collect();
-    assert_eq!(open, ["/health", "/ready", "/openapi.json"]);
+    assert_eq!(open, ["/health", "/v1/health", "/ready", "/openapi.json"]);
     for path in open {
         assert_eq!(server.get(path).status, 200);
     }
