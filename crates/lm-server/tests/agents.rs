@@ -11,7 +11,7 @@ use lm_conversation::{ConversationConfig, PromptTemplate};
 use lm_server::{ServedModel, ServerConfig};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{Engine, EngineSettings};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// ChatML with tools in the Hermes format.
 const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");
@@ -26,8 +26,14 @@ const BEFORE: &str = "The colour of the sky is blue.\n";
 const AFTER: &str = "The color of the sky is blue.\n";
 const QUESTION: &str = "Replace colour by color in notes.txt.";
 
-fn call(name: &str, arguments: &Value) -> String {
-    format!("<tool_call>\n{}\n</tool_call>", json!({"name": name, "arguments": arguments}))
+/// A call with text arguments, with the blanks of the dialect.
+fn call(name: &str, arguments: &[(&str, &str)]) -> String {
+    let argument = |(key, text): &(&str, &str)| format!("\"{key}\": {}", Value::from(*text));
+    let arguments: Vec<String> = arguments.iter().map(argument).collect();
+    format!(
+        "<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{{}}}}}\n</tool_call>",
+        arguments.join(", ")
+    )
 }
 
 /// Serves a model that gives these replies, as `scripted`.
@@ -91,9 +97,10 @@ fn claude_code_edits_a_file() {
     let Some(program) = installed("@anthropic-ai", "claude") else { return };
     let folder = folder();
     let path = folder.path().join("notes.txt");
+    let path = path.to_str().expect("a path of this test");
     let server = server(vec![
-        call("Read", &json!({"file_path": path})),
-        call("Edit", &json!({"file_path": path, "old_string": "colour", "new_string": "color"})),
+        call("Read", &[("file_path", path)]),
+        call("Edit", &[("file_path", path), ("old_string", "colour"), ("new_string", "color")]),
         "It says color now.".to_owned(),
     ]);
     let mut command = Command::new(program);
@@ -111,7 +118,7 @@ fn codex_edits_a_file() {
     let Some(program) = installed("@openai", "bin/codex.js") else { return };
     let folder = folder();
     let server = server(vec![
-        call("exec_command", &json!({"cmd": "sed -i s/colour/color/ notes.txt"})),
+        call("exec_command", &[("cmd", "sed -i s/colour/color/ notes.txt")]),
         "It says color now.".to_owned(),
     ]);
     let home = folder.path().join("codex");
