@@ -282,3 +282,49 @@ fn blocks_for_the_servers_alone_are_left_out_and_named() {
         assert!(dropped || text.contains("We spoke of tides."), "{text}");
     }
 }
+
+#[test]
+fn call_with_an_empty_result_has_its_state() {
+    let call = json!({"type": "file_search_call", "id": "f1", "status": "incomplete", "queries": ["tides"], "results": []});
+    let request = responses(&[call]).expect("a request");
+    assert!(request.last.content.text().contains("incomplete"), "{:?}", request.last.content);
+}
+
+#[test]
+fn approval_answers_its_request_though_it_has_an_id() {
+    let request = responses(&[
+        json!({"type": "mcp_approval_request", "id": "a1", "server_label": "deep", "name": "roll", "arguments": "{}"}),
+        json!({"type": "mcp_approval_response", "id": "r1", "approval_request_id": "a1", "approve": true}),
+    ])
+    .expect("a request");
+    assert_eq!(request.last.tool_call_id.as_deref(), Some("a1"));
+}
+
+#[test]
+fn file_in_a_result_is_refused_by_its_place() {
+    let error = responses(&[
+        json!({"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"}),
+        json!({"type": "function_call_output", "call_id": "c", "output": [{"type": "input_file", "file_id": "file-9"}]}),
+    ])
+    .expect_err("a file is not read");
+    assert_eq!(error.code, Some("unsupported_content"), "{error}");
+}
+
+#[test]
+fn null_members_of_a_builtin_call_are_not_arguments() {
+    let action = json!({"type": "exec", "command": ["ls"], "env": {}, "timeout_ms": null, "user": null});
+    let request = responses(&[
+        json!({"type": "local_shell_call", "call_id": "c", "action": action}),
+        json!({"type": "local_shell_call_output", "call_id": "c", "output": "a"}),
+    ])
+    .expect("a request");
+    let arguments = &request.preface.messages[1].tool_calls[0].arguments;
+    assert_eq!(Value::Object(arguments.clone()), json!({"command": ["ls"]}));
+}
+
+#[test]
+fn last_setting_holds() {
+    let update = |effort: &str| json!({"type": "configuration_update", "reasoning": {"effort": effort}});
+    let request = responses(&[update("low"), update("high"), json!({"role": "user", "content": "Go."})]);
+    assert_eq!(request.expect("a request").preface.extra_context["reasoning_effort"], "high");
+}

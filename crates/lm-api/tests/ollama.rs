@@ -296,3 +296,13 @@ fn streamed_pieces_have_their_log_probabilities() {
     assert_eq!(text, "One, two.");
     assert!(scored.iter().all(|token| token["top_logprobs"].as_array().is_some_and(|top| top.len() == 2)));
 }
+
+#[test]
+fn fields_of_messages_that_ask_for_nothing_are_accepted_with_raw() {
+    for fields in
+        [json!({"think": false}), json!({"system": ""}), json!({"images": []}), json!({"tools": []})]
+    {
+        let body = with(json!({"prompt": "The", "raw": true}), fields.clone());
+        assert!(OllamaRequest::text(body, &Limits::default()).is_ok(), "{fields}");
+    }
+}

@@ -469,3 +469,12 @@ fn images_and_audio_are_counted() {
     assert_eq!((error.status, error.param.as_deref()), (400, Some("messages")), "{error}");
     assert!(error.to_string().contains("3 images and audio, at most 2"), "{error}");
 }
+
+#[test]
+fn window_of_penalties_reaches_the_sampler() {
+    let mut base = ConversationConfig::default();
+    base.session.sampler.penalty_window = Some(9);
+    let window = |fields| read(fields).config(&base, 0).session.sampler.penalty_window;
+    let of = |count: i64| window(json!({"repeat_last_n": count}));
+    assert_eq!([window(json!({})), of(-1), of(0), of(5)], [Some(9), None, Some(0), Some(5)]);
+}

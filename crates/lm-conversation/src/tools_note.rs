@@ -102,4 +102,11 @@ mod tests {
             assert_eq!(messages, [json!({"role": "system", "content": expected}), user.clone()]);
         }
     }
+
+    #[test]
+    fn note_follows_a_developers_instruction() {
+        let mut messages = vec![json!({"role": "developer", "content": "S"})];
+        add(&mut messages, "N");
+        assert_eq!(messages, [json!({"role": "developer", "content": "S\n\nN"})]);
+    }
 }

@@ -638,3 +638,13 @@ fn unsupported_media_kind_is_named() {
         assert_eq!((conversation.history(), conversation.tokens()), before);
     }
 }
+
+#[test]
+fn media_of_results_count_toward_the_context_together() {
+    let engine =
+        Fakes::default().engine(EngineSettings { max_context: Some(160), ..EngineSettings::default() });
+    let mut conversation = Conversation::new(&engine, config()).unwrap();
+    conversation.set_history(vec![user((0..20).map(blob).collect()), Message::tool_calls(vec![])]);
+    let error = conversation.send(result(vec![blob(20)])).unwrap_err();
+    assert!(!matches!(error, Error::TooManyMediaRows { .. }), "the result's image is a note: {error}");
+}

@@ -179,3 +179,19 @@ fn results_come_in_the_order_of_their_calls() {
     let text = render(&template, Polyfills::default(), &messages, &Value::Null).prompt.text();
     assert!(text.find("of c") < text.find("of a"), "{text}");
 }
+
+#[test]
+fn result_after_another_turn_follows_no_call() {
+    let orphan = refusing(
+        "m.role == 'tool' and (loop.first or not (loop.previtem.tool_calls or loop.previtem.role == 'tool'))",
+    );
+    let call = json!({"id": "x", "type": "function", "function": {"name": "x", "arguments": {}}});
+    let result =
+        |id: &str| json!({"role": "tool", "name": id, "tool_call_id": id, "content": id.to_uppercase()});
+    let messages = json!([
+        {"role": "user", "content": "U"}, {"role": "assistant", "content": "", "tool_calls": [call]}, result("x"),
+        {"role": "assistant", "content": "A"}, result("z"),
+    ]);
+    let expected = "[user|U][assistant|x][tool|X][assistant|A][user|<tool_response>\n{\"name\": \"z\", \"content\": \"Z\"}\n</tool_response>]";
+    check(&orphan, &messages, &Value::Null, Polyfill::ResultsAsUserText, expected);
+}

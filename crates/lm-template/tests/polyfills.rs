@@ -217,7 +217,7 @@ fn text_beside_calls_is_a_message_of_its_own() {
 /// Every published template that has calls shows the text beside them.
 #[test]
 fn published_templates_show_text_and_calls() {
-    let Some(folder) = shared("goldens/templates") else { return };
+    let Some(folder) = shared::path("goldens/templates") else { return };
     let tools = json!([{"type": "function", "function": {"name": "tellurium", "parameters": {"type": "object", "properties": {}}}}]);
     let call =
         json!({"id": "call00001", "type": "function", "function": {"name": "tellurium", "arguments": {}}});
@@ -418,4 +418,12 @@ fn single_turn_templates_render_part_by_part() {
             "litert-generic-model-multi-prefill"
         ]
     );
+}
+
+#[test]
+fn reasoning_parts_of_a_model_role() {
+    let source = "{% for m in messages %}[{{ m.role }}|{{ m.reasoning_content }}|{{ m.content if m.content is string else m.content[0].text }}]{% endfor %}";
+    let parts = json!([{"type": "thinking", "thinking": "H"}, {"type": "text", "text": "A"}]);
+    let messages = json!([{"role": "model", "content": parts}]);
+    check(source, &messages, &Value::Null, Polyfill::ReasoningMoved, "[model|H|A]");
 }

@@ -130,3 +130,15 @@ fn templates_of_vision_families_show_each_image_of_a_result_once() {
         }
     }
 }
+
+#[test]
+fn each_kind_of_media_moves_alone() {
+    let images_alone = USER_PARTS.replace("elif m.role == 'user'", "else").replace(
+        "'<' ~ p.type ~ '>'",
+        "('<' ~ p.type ~ '>' if p.type == 'image' or m.role == 'user' else '')",
+    );
+    let parts = json!([{"type": "image"}, text("a"), {"type": "audio"}]);
+    let messages = turn(&[called(&["f"]), result("f", &parts)]);
+    let expected = "[user|U][assistant|f][tool|<image>a[audio 1, shown below]][user|[audio 1]\n<audio>]";
+    check(&images_alone, &messages, &Value::Null, Polyfill::ResultMediaInUserMessage, expected);
+}

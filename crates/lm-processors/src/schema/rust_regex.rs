@@ -179,4 +179,12 @@ mod tests {
             assert_eq!(schema_pattern(regex), None, "{regex}");
         }
     }
+
+    #[test]
+    fn options_within_a_sequence_are_grouped() {
+        let pattern = schema_pattern("(?i)a(?:bb|cc)d").expect("a pattern");
+        let validator = crate::validator(&json!({"pattern": pattern}), false).expect("a schema");
+        assert!(validator.is_valid(&json!("abbd")), "{pattern}");
+        assert!(!validator.is_valid(&json!("abb")) && !validator.is_valid(&json!("ccd")), "{pattern}");
+    }
 }

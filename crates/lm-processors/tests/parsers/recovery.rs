@@ -192,3 +192,10 @@ fn lost_string_delimiter_is_recovered_or_malformed() {
         assert_eq!(read(&arguments.replace('@', "<|\"|>")), None, "{arguments}");
     }
 }
+
+#[test]
+fn next_parameter_ends_an_empty_value() {
+    let reply = "<tool_call>\n<function=forecast>\n<parameter=town>\n<parameter=unit>\nC\n</parameter>\n</function>\n</tool_call>";
+    let got = read("qwen3_coder_xml", Recovery::On, "", reply);
+    assert_eq!(got.calls, [call(json!({"town": "", "unit": "C"}))]);
+}

@@ -325,4 +325,11 @@ mod tests {
             assert_eq!(largest(least, most, |n| n <= limit), limit.min(most.max(least)));
         }
     }
+
+    #[test]
+    fn likely_memory_has_overhead() {
+        let plan = MemoryPlan::with(&footprint(), None, KvDtype::F16, 4096);
+        let without = plan.weight_bytes + plan.cache_bytes;
+        assert!(plan.likely_bytes >= without + MIN_OVERHEAD_BYTES, "{plan:?}");
+    }
 }

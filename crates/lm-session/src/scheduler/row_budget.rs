@@ -126,4 +126,11 @@ mod tests {
         assert_eq!(budget.share(&[need(1, 1_000)]), [need(1, 8)]);
         assert_eq!(budget.share(&[need(2, 10)]), [need(2, 0), need(2, 0)]);
     }
+
+    #[test]
+    fn small_chunk_leaves_a_row_to_the_others() {
+        let needs = [RowNeed { at: 0, rows: 1_000 }, RowNeed { at: 1, rows: 2 }];
+        let shares = RowBudget::new(4, 4).share(&needs);
+        assert_eq!(shares, [RowNeed { at: 1, rows: 2 }, RowNeed { at: 0, rows: 1 }]);
+    }
 }
