@@ -54,7 +54,7 @@ const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed wi
 const CALL_CUT_OFF: &str = "note: a tool call was cut off by the token limit and left out; --max-tokens (-n) or --context allows more";
 
 /// Arguments that apply to conversations only.
-const CHAT_ARGS: [&str; 10] = [
+const CHAT_ARGS: [&str; 11] = [
     "image",
     "audio",
     "tools",
