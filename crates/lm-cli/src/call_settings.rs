@@ -10,9 +10,7 @@ use anyhow::{Context, Result};
 use lm_conversation::{ToolsNote, UnmarkedCalls};
 use serde::{Deserialize, Serialize};
 
-use crate::args::usage;
-use crate::locate::locate;
-use crate::model;
+use crate::locate::{locate, stored};
 
 /// Name of the file in a model's folder, and the end of the name of that beside a GGUF file.
 const FILE: &str = "lm-calls.json";
@@ -60,11 +58,8 @@ impl CallSettings {
     /// The file of a model: in its folder, or beside its GGUF file.
     ///
     /// # Errors
-    /// For the embedded model, and a model that is not found.
-    pub fn path(model: Option<&Path>) -> Result<PathBuf> {
-        let model = model::stored(model);
-        let model =
-            model.ok_or_else(|| usage("--probe-tools: name a model; the embedded one needs no choice"))?;
+    /// For a model that is not found.
+    pub fn path(model: &Path) -> Result<PathBuf> {
         Ok(beside(&locate(model)?.path))
     }
 
@@ -73,8 +68,8 @@ impl CallSettings {
     /// # Errors
     /// When the file cannot be read, or is not as [`write`](Self::write) writes it.
     pub fn of(model: Option<&Path>) -> Result<Option<Self>> {
-        let Some(model) = model::stored(model) else { return Ok(None) };
-        let file = beside(&locate(model)?.path);
+        let Some(model) = stored(model) else { return Ok(None) };
+        let file = Self::path(model)?;
         let settings = read(&file)?;
         if let Some(settings) = &settings {
             tracing::info!("calls of tools {settings}: {}", file.display());

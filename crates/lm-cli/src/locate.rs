@@ -6,6 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use lm_hub::{Error, ModelName, ModelStores, StoredModel};
 
+/// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name,
+/// unless a path has this name.
+pub fn stored(model: Option<&Path>) -> Option<&Path> {
+    model.filter(|path| *path != Path::new(lm_pocket::NAME) || path.exists())
+}
+
 /// A model found on this machine.
 #[derive(Debug)]
 pub struct Located {

@@ -12,17 +12,12 @@ use lm_template::{GenerationPrompt, Polyfill};
 
 pub use crate::args::adapter;
 use crate::args::{LoadArgs, RunArgs, check_context, usage};
+pub use crate::locate::stored;
 use crate::locate::{Located, locate};
 use crate::memory::Memory;
 use crate::path_check;
 use crate::progress::{progress_bar, show_on};
 use crate::requantization;
-
-/// Returns the path or name of a model on this machine. `None` is the embedded one, also by its own name,
-/// unless a path has this name.
-pub fn stored(model: Option<&Path>) -> Option<&Path> {
-    model.filter(|path| *path != Path::new(lm_pocket::NAME) || path.exists())
-}
 
 /// Opens the model at a path or of a name, or the embedded one.
 pub fn folder(path: Option<&Path>) -> Result<ModelFolder> {

@@ -11,7 +11,7 @@ use lm_processors::ParserOptions;
 use lm_template::{Message, Preface};
 
 use self::questions::{Question, Questions};
-use crate::args::RunArgs;
+use crate::args::{RunArgs, usage};
 use crate::call_settings::{CallSettings, Reading};
 use crate::model;
 use crate::progress::counting_bar;
@@ -45,7 +45,9 @@ struct Trial {
 /// # Errors
 /// When the model cannot be loaded or fails, has no syntax of calls, or the file cannot be written.
 pub fn run(path: Option<&Path>) -> Result<()> {
-    let file = CallSettings::path(path)?;
+    let stored =
+        path.ok_or_else(|| usage("--probe-tools: name a model; the embedded one needs no choice"))?;
+    let file = CallSettings::path(stored)?;
     CallSettings::check_writable(&file)?;
     let engine = model::engine(path, &Defaults::parse_from(["lm"]).run)?;
     let questions = Questions::read();
@@ -77,8 +79,8 @@ pub fn run(path: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// The trial with the most right answers, the earliest of several; the first one, which is the default, unless
-/// another has [`MARGIN`] more and no fewer calls.
+/// The trial with the most right answers, the earliest of several; the first one, which is the default,
+/// unless another has [`MARGIN`] more and no fewer calls.
 fn best(trials: &[Trial]) -> usize {
     let right = |trial: &Trial| trial.called + trial.left;
     let Some(default) = trials.first() else { return 0 };
