@@ -11,7 +11,9 @@ mod prompt;
 mod sampling;
 mod text;
 
-pub use conversation::{CallArgs, CallTreatment, ChatArgs, OverflowArg};
+#[cfg(feature = "serve")]
+pub use conversation::CallTreatment;
+pub use conversation::{CallArgs, ChatArgs, OverflowArg};
 pub use load::{LoadArgs, RunArgs, check_context, quantized_format};
 pub use model_path::{ModelPath, names_model, takes_model};
 pub use prompt::{PromptArgs, PromptSource, refuse_model};
