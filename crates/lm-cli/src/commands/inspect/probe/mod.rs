@@ -98,7 +98,7 @@ fn trials(engine: &Engine, questions: &Questions) -> Result<Vec<Trial>> {
     let mut trials = Vec::new();
     for note in [ToolsNote::Off].into_iter().chain(note) {
         let replies = replies(engine, questions, &note)?;
-        for reading in [Reading::Call, Reading::Text] {
+        for reading in readings(dialect.unmarked) {
             let settings = CallSettings::new(&note, reading);
             let mut trial = Trial { name: settings.to_string(), settings, called: 0, left: 0 };
             for (question, reply) in questions.list.iter().zip(&replies) {
@@ -110,6 +110,14 @@ fn trials(engine: &Engine, questions: &Questions) -> Result<Vec<Trial>> {
         }
     }
     Ok(trials)
+}
+
+/// Both readings of replies without markers, the dialect's own first.
+fn readings(own: UnmarkedCalls) -> [Reading; 2] {
+    match own {
+        UnmarkedCalls::Read => [Reading::Call, Reading::Text],
+        UnmarkedCalls::Text => [Reading::Text, Reading::Call],
+    }
 }
 
 /// A reply that is read without unmarked calls.
@@ -160,6 +168,12 @@ fn conversation(engine: &Engine, questions: &Questions, note: &ToolsNote) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_reading_is_the_dialects() {
+        assert_eq!(readings(UnmarkedCalls::Text)[0], Reading::Text);
+        assert_eq!(readings(UnmarkedCalls::Read)[0], Reading::Call);
+    }
 
     #[test]
     fn default_is_kept_unless_another_is_clearly_better() {
