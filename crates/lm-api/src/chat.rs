@@ -16,6 +16,7 @@ use crate::min_tokens::min_tokens;
 use crate::request::ChatRequest;
 use crate::response_writer::ResponseWriter;
 use crate::running::{ChoiceEvents, Frames, Running};
+use crate::truncation;
 
 /// Field of a request, and variable of templates.
 const DOCUMENTS: &str = "documents";
@@ -44,10 +45,11 @@ impl ChatEngine {
     /// When the request is invalid for the model, or the engine has no place for it.
     pub fn start<W: ResponseWriter>(
         &self,
-        request: ChatRequest,
+        mut request: ChatRequest,
         writer: impl FnOnce(&ChatRequest, &str) -> W,
     ) -> Result<Running<W>> {
         self.check_documents(&request)?;
+        let truncated = if request.truncates { self.truncate(&mut request)? } else { 0 };
         // Before the turns: a writer that measures the time of the response includes theirs.
         let writer = writer(&request, request.model.as_deref().unwrap_or(self.engine.name()));
         let cancel = request.turn.cancel.child();
@@ -68,7 +70,21 @@ impl ChatEngine {
         };
         let turns = (0..request.choices).map(turn).collect::<lm_conversation::Result<Vec<_>>>();
         let turns = turns.map_err(|error| request.api_error(&error))?;
-        Ok(Running::new(request, writer, turns, cancel))
+        Ok(Running::new(request, writer, turns, cancel).truncated(truncated))
+    }
+
+    /// Drops the oldest messages if the conversation does not fit the context; returns their number.
+    fn truncate(&self, request: &mut ChatRequest) -> Result<usize> {
+        let context = self.engine.context_tokens();
+        let dropped = truncation::truncate(request, context, |request| Ok(self.render(request)?.ids.len()))?;
+        if dropped > 0 {
+            tracing::warn!(
+                dropped,
+                context,
+                "the oldest messages were left out: they do not fit the context"
+            );
+        }
+        Ok(dropped)
     }
 
     /// Refuses documents that the template does not show.

@@ -1,9 +1,9 @@
 //! Tools of other kinds than functions: custom ones, namespaces, and tools that run on the servers of an API.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use lm_processors::schema_pattern;
-use lm_template::ToolCall;
+use lm_processors::{lark_pattern, schema_pattern};
+use lm_template::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use crate::builtin_tools::BuiltinTool;
@@ -25,8 +25,8 @@ pub(crate) struct ClientTools {
     dropped_names: BTreeMap<String, String>,
     /// Built-in tools of the API, by their names to the model.
     builtin: BTreeMap<String, &'static BuiltinTool>,
-    /// Names of custom tools, whose input is a text.
-    custom: BTreeSet<String>,
+    /// Custom tools, whose input is a text, by name: the patterns of those whose grammar has one.
+    custom: BTreeMap<String, Option<String>>,
     /// Names of functions in namespaces: namespace and name.
     namespaces: BTreeMap<String, (String, String)>,
 }
@@ -147,7 +147,7 @@ impl ClientTools {
             let at = format!("tools[{index}].name");
             ApiError::invalid_param(&at, format!("`{at}` is {}, expected a string", shown(&declared["name"])))
         })?;
-        self.custom.insert(flat_name(namespace, name));
+        let mut grammar_pattern = None;
         let mut description = declared["description"].as_str().unwrap_or_default().to_owned();
         let mut input = json!({"type": "string", "description": "The input, as text."});
         match InputFormat::of(&declared["format"], index)? {
@@ -158,8 +158,10 @@ impl ClientTools {
             }
             InputFormat::Lark(grammar) => {
                 description += &format!("\n\nThe input is a text of this lark grammar:\n{grammar}");
+                grammar_pattern = lark_pattern(grammar).and_then(|regex| schema_pattern(&regex));
             }
         }
+        self.custom.insert(flat_name(namespace, name), grammar_pattern);
         let schema = json!({
             "type": "object", "properties": {INPUT: input}, "required": [INPUT], "additionalProperties": false,
         });
@@ -209,7 +211,15 @@ impl ClientTools {
 
     /// Returns true if the tool's input is a text.
     pub fn is_custom(&self, name: &str) -> bool {
-        self.custom.contains(name)
+        self.custom.contains_key(name)
+    }
+
+    /// The declaration with the pattern of its grammar, which its description shows already.
+    pub fn constrained(&self, tool: ToolSpec) -> ToolSpec {
+        let Some(Some(pattern)) = self.custom.get(tool.name()) else { return tool };
+        let mut parameters = tool.parameters().clone();
+        parameters["properties"][INPUT]["pattern"] = pattern.as_str().into();
+        tool.constrained(parameters)
     }
 
     /// Returns true if the call of the tool is shown to the client when it is complete.

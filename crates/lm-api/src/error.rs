@@ -94,6 +94,12 @@ impl ApiError {
         Self { param: Some(param.into()), ..self }
     }
 
+    /// Replaces the name of a field in the path and the message.
+    pub(crate) fn renamed(self, from: &str, to: &str) -> Self {
+        let rename = |text: String| text.replace(from, to);
+        Self { param: self.param.map(rename), message: rename(self.message), ..self }
+    }
+
     /// Sets the machine-readable code.
     pub fn with_code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }

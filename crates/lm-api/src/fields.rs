@@ -82,8 +82,9 @@ pub(crate) fn token_limit<'de, D: Deserializer<'de>>(limit: D) -> Result<Option<
         None => Ok(None),
         Some(limit) if limit == -1 => Ok(None),
         Some(limit) => {
-            let read = NonZeroUsize::deserialize(limit);
-            read.map(Some).map_err(|error| D::Error::custom(format!("{error}, or -1 for no limit")))
+            let read = NonZeroUsize::deserialize(&limit);
+            let expected = "expected an integer of at least 1, or -1 for no limit";
+            read.map(Some).map_err(|_| D::Error::custom(format!("{expected}, got {}", shown(&limit))))
         }
     }
 }

@@ -31,6 +31,7 @@ mod sampling;
 mod text_inputs;
 mod timings;
 mod tools;
+mod truncation;
 mod unsupported_fields;
 
 pub use anthropic::{AnthropicRequest, MessageWriter, anthropic_error};
@@ -60,7 +61,9 @@ pub use ollama::{
 pub use request::{ChatRequest, StreamOptions};
 pub use request_body::RequestBody;
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
-pub use responses::{ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse};
+pub use responses::{
+    Conversations, ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse, item_page,
+};
 pub use running::{FrameStream, Frames, Running, StreamError};
 pub use sampling::SamplingFields;
 pub use text_inputs::{TextInput, TextInputs};

@@ -66,6 +66,8 @@ pub struct ChatRequest {
     pub ignores_end: bool,
     /// Name of the dialect that replaces the model's, of the extension `format`; a known one.
     pub dialect: Option<String>,
+    /// Drops the oldest messages of a conversation that does not fit the context.
+    pub truncates: bool,
     /// Time for which the model stays in memory after the request; `None` is the server's own.
     pub keep_alive: Option<KeepAlive>,
     /// Turns reasoning on if the model's template can.
@@ -133,6 +135,7 @@ impl ChatRequest {
             min_output_tokens: 0,
             ignores_end: false,
             dialect: None,
+            truncates: false,
             keep_alive: None,
             reasons: false,
             may_ignore_thinking: false,

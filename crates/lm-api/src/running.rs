@@ -28,6 +28,7 @@ use crate::response_writer::{Choice, Frame, ResponseWriter};
 pub struct Running<W> {
     choices: RunningChoices,
     writer: W,
+    messages_left_out: usize,
 }
 
 /// The choices of a request.
@@ -141,7 +142,19 @@ impl<W: ResponseWriter> Running<W> {
             continuation: request.continues.then(Continuation::default),
         });
         let turns = turns.collect();
-        Self { choices: RunningChoices { request, turns, cancel, observer: None }, writer }
+        let choices = RunningChoices { request, turns, cancel, observer: None };
+        Self { choices, writer, messages_left_out: 0 }
+    }
+
+    /// Sets the number of messages that were left out.
+    pub(crate) fn truncated(self, messages_left_out: usize) -> Self {
+        Self { messages_left_out, ..self }
+    }
+
+    /// Number of the oldest messages that were left out, since the conversation does not fit the context
+    /// ([`ChatRequest::truncates`]).
+    pub fn messages_left_out(&self) -> usize {
+        self.messages_left_out
     }
 
     /// Returns the handle that cancels the request from another thread, also while its prompt is run.
@@ -225,7 +238,7 @@ impl<W: ResponseWriter> Stream for FrameStream<W> {
             if this.failed {
                 return Poll::Ready(None);
             }
-            let Running { choices, writer } = &mut this.running;
+            let Running { choices, writer, .. } = &mut this.running;
             match ready!(choices.poll_event(context)) {
                 Some(Ok((choice, event))) => this.ready.extend(writer.frames(choice, &event)),
                 Some(Err(error)) => {

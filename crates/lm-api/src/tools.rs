@@ -28,7 +28,7 @@ pub(crate) fn tools(
             let message = format!("a tool of the name `{}` is already declared", spec.name());
             return Err(ApiError::invalid_param(format!("tools[{index}].{}", names.tool_name), message));
         }
-        specs.push(spec);
+        specs.push(client.constrained(spec));
     }
     if !client.dropped.is_empty() {
         tracing::warn!(

@@ -17,7 +17,6 @@ pub(crate) const SAMPLING: &[UnsupportedField] = &[
     ("bad_words", NONE),
     ("chat_template", NONE),
     ("dynatemp_range", ZERO),
-    ("grammar", NONE),
     ("guided_whitespace_pattern", NONE),
     ("include_reasoning", ON),
     ("include_stop_str_in_output", OFF),
@@ -53,6 +52,7 @@ pub(crate) const SAMPLING: &[UnsupportedField] = &[
 
 /// Fields of the output of chat completions and completions, in the other APIs.
 pub(crate) const OUTPUT: &[UnsupportedField] = &[
+    ("grammar", NONE),
     ("guided_choice", NONE),
     ("guided_grammar", NONE),
     ("guided_json", NONE),
@@ -81,5 +81,4 @@ pub(crate) const MESSAGES: &[UnsupportedField] = &[
     ("stop", NONE),
     ("suffix", NONE),
     ("thinking_token_budget", &[]),
-    ("top_logprobs", ZERO),
 ];

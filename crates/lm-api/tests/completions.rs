@@ -156,6 +156,8 @@ fn stop_sequences_formats_and_biases_apply() {
     assert_eq!(text(schema), "\"red\"");
     assert_eq!(text(json!({"guided_choice": ["left"]})), "left");
     assert_eq!(text(json!({"guided_grammar": "start: \"a\" \"b\""})), "ab");
+    assert_eq!(text(json!({"grammar": "root ::= \"a\" rest\nrest ::= \"c\""})), "ac");
+    assert_eq!(text(json!({"structured_outputs": {"grammar": "root ::= \"ad\""}})), "ad");
     let ids = scripted_engine([""]).tokenizer().encode("H").expect("it encodes");
     assert_ne!(text(json!({"logit_bias": {ids[0].to_string(): -100}, "max_tokens": 1})), "H");
 }

@@ -66,7 +66,8 @@ fn read(api: &str, body: Value) -> Result<[String; 2]> {
         }
         "ollama_embed" => same(&ollama_embed(body, &limits)?),
         _ => {
-            let request = ResponsesRequest::from_json_within(body, &ResponseStore::default(), &limits)?;
+            let mut request = ResponsesRequest::from_json_within(body, &ResponseStore::default(), &limits)?;
+            request.id.clear();
             // Some fields are repeated in the response.
             [format!("{:?}", request.chat), format!("{request:?}")]
         }

@@ -165,6 +165,44 @@ fn regular_expression_of_a_custom_tool_is_a_pattern() {
 }
 
 #[test]
+fn grammar_of_a_custom_tool_without_recursion_is_enforced() {
+    let definition = "start: begin hunk+ end\nbegin: \"*** Begin\" LF\nhunk: (\"+\" | \"-\") /.+/ LF\n\
+                      end: \"*** End\"\n%import common.LF";
+    let tool = |definition: &str| {
+        let format = json!({"type": "grammar", "syntax": "lark", "definition": definition});
+        json!([{"type": "custom", "name": "patch", "description": "Edits.", "format": format}])
+    };
+    let request = responses_request(tool(definition), json!("Hi")).chat;
+    let spec = &request.preface.tools[0];
+    let pattern = spec.parameters()["properties"]["input"]["pattern"].as_str().expect("a pattern");
+    assert!(pattern.contains("Begin"), "{pattern}");
+    let shown = spec.to_json();
+    assert!(shown["function"]["parameters"]["properties"]["input"].get("pattern").is_none(), "{shown}");
+    assert!(
+        shown["function"]["description"].as_str().is_some_and(|text| text.contains(definition)),
+        "{shown}"
+    );
+    // The engine writes what the grammar lets it, not what it would have written.
+    let named = json!({"type": "custom", "name": "patch"});
+    let body =
+        json!({"input": "Hi", "tools": tool(definition), "tool_choice": named, "max_output_tokens": 200});
+    let (engine, config) =
+        scripted(&["<tool_call>\n{\"name\": \"patch\", \"arguments\": {\"input\": \"+ none"], "hermes");
+    let store = ResponseStore::default();
+    let request = ResponsesRequest::from_json_within(body, &store, &Limits::default()).expect("a request");
+    let chat = request.chat.clone();
+    let running = ChatEngine::new(engine, config)
+        .start(chat, |_, model| ResponsesWriter::new(request, model, &store))
+        .expect("it starts");
+    let object = running.wait().expect("a response");
+    let text = object.to_string();
+    assert!(!text.contains("+ none"), "{text}");
+
+    let recursive = responses_request(tool("start: \"(\" start? \")\""), json!("Hi")).chat;
+    assert!(recursive.preface.tools[0].parameters()["properties"]["input"].get("pattern").is_none());
+}
+
+#[test]
 fn functions_of_a_namespace_keep_their_names() {
     let look = json!({"type": "function", "name": "look", "parameters": {"type": "object"}});
     let tools =

@@ -14,3 +14,4 @@ mod requests;
 mod responses;
 mod responses_calls;
 mod support;
+mod truncated;

@@ -145,3 +145,30 @@ fn items_of_a_turn_form_one_message() {
     assert_eq!(calls, [(Some("a"), "get_weather"), (Some("b"), "now")]);
     assert_eq!((result.content.text().as_str(), chat.last.content.text().as_str()), ("Sunny", "Noon"));
 }
+
+#[test]
+fn log_probabilities_of_thoughts_are_left_out() {
+    const THOUGHT: &str = "<think>\nA greeting.\n</think>\nHello, Ann!";
+    let tokens = |list: &Value| -> String {
+        let tokens = list.as_array().expect("a list").iter();
+        tokens.map(|token| token["token"].as_str().expect("a text")).collect()
+    };
+    let start = |stream: bool| {
+        let store = ResponseStore::default();
+        let body =
+            json!({"input": "Hi", "top_logprobs": 1, "reasoning": {"effort": "low"}, "stream": stream});
+        let request =
+            ResponsesRequest::from_json_within(body, &store, &Limits::default()).expect("a request");
+        let chat = request.chat.clone();
+        let writer = |_: &_, model: &str| ResponsesWriter::new(request, model, &store);
+        engine(THOUGHT).start(chat, writer).expect("it starts")
+    };
+    let object = start(false).wait().expect("a response");
+    let whole = tokens(&object["output"][1]["content"][0]["logprobs"]);
+    let frames: Vec<Frame> = start(true).frames().map(|frame| frame.expect("a frame")).collect();
+    let deltas = frames.iter().filter(|frame| frame.event == Some("response.output_text.delta"));
+    let streamed: String = deltas.map(|frame| tokens(&frame.data["logprobs"])).collect();
+    for scored in [whole, streamed] {
+        assert!(scored.ends_with("Hello, Ann!") && !scored.contains("greeting"), "{scored:?}");
+    }
+}

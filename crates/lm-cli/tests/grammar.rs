@@ -55,6 +55,7 @@ fn shown_grammar_is_the_one_that_is_compiled() {
         json!({"regex": "[0-9]+", "texts": []}),
         json!({"choice": ["a", "b"], "texts": []}),
         json!({"schema": {"type": "integer"}, "texts": ["1"]}),
+        json!({"gbnf": "root ::= \"a\" root?", "texts": ["aa", "ab"]}),
     ];
     let shown = answers("grammar", &["--show"], &joined(&lines));
     assert_eq!(shown[0]["grammar"], json!({"lark": "start: marker_0", "markers": ["<a>"]}));
@@ -62,6 +63,8 @@ fn shown_grammar_is_the_one_that_is_compiled() {
     assert_eq!(shown[2]["grammar"], json!({"choice": ["a", "b"]}));
     let schema = &shown[3]["grammar"];
     assert!(schema["lark"].as_str().is_some_and(|text| text.contains("start:")), "{schema}");
+    assert!(shown[4]["grammar"]["lark"].is_string(), "{}", shown[4]);
+    assert_eq!(shown[4]["results"], json!([{"accepted": true}, {"accepted": false, "at": 1}]));
     let again = json!({"lark": schema["lark"], "markers": schema["markers"], "texts": ["1", "x"]});
     let verdicts = &grammar(&[again])[0]["results"];
     assert_eq!(*verdicts, json!([{"accepted": true}, {"accepted": false, "at": 0}]));

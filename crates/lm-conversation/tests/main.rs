@@ -3,10 +3,12 @@
 
 mod callable;
 mod examples;
+
 mod hostile;
 mod matrix;
 mod media;
 mod media_models;
+mod notations;
 mod pocket;
 mod random_calls;
 mod real_models;

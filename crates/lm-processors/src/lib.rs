@@ -35,7 +35,7 @@ pub use dialect::{
 pub use error::{Error, Result};
 pub use event::{CallFault, ProcessorEvent, REASONING};
 pub use families::{ALL, Family, by_name, detect};
-pub use grammar::{Grammar, ReplyGrammar, json_grammar};
+pub use grammar::{GbnfError, Grammar, ReplyGrammar, gbnf_grammar, is_gbnf, json_grammar, lark_pattern};
 pub use grammar_request::{Calls, GrammarRequest, ResponseFormat, Thinking, ToolChoice};
 pub use layout::Layout;
 pub use lm_template::{Message, ToolCall, ToolSpec, Value};

@@ -16,6 +16,8 @@ pub(crate) struct Route {
     pub tag: &'static str,
     /// One sentence.
     pub summary: &'static str,
+    /// Names of the parameters of its query.
+    pub query: &'static [&'static str],
     /// Body of a request, if the route reads one.
     pub body: Option<&'static RequestBody>,
     /// Responses without errors, by status.
@@ -52,8 +54,8 @@ impl Route {
         tag: &'static str,
         summary: &'static str,
     ) -> Self {
-        let (method, body, responses, needs_key) = (Method::Get, None, &[], true);
-        Self { method, path, handler, tag, summary, body, responses, needs_key }
+        let (method, query, body, responses, needs_key) = (Method::Get, &[], None, &[], true);
+        Self { method, path, handler, tag, summary, query, body, responses, needs_key }
     }
 
     pub const fn post(
@@ -67,6 +69,10 @@ impl Route {
 
     pub const fn delete(self) -> Self {
         Self { method: Method::Delete, ..self }
+    }
+
+    pub const fn query(self, query: &'static [&'static str]) -> Self {
+        Self { query, ..self }
     }
 
     pub const fn body(self, body: &'static RequestBody) -> Self {

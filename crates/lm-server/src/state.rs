@@ -1,6 +1,7 @@
 //! State that requests share.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use lm_api::{ApiError, CancelHandle, ResponseStore};
@@ -18,6 +19,8 @@ pub(crate) struct App {
     pub metrics: Metrics,
     /// Responses that later requests continue.
     pub responses: ResponseStore,
+    /// Handles of the responses that run in the background, by id.
+    pub background: Mutex<HashMap<String, CancelHandle>>,
     /// Cancels all requests.
     pub cancel: CancelHandle,
     /// Places for requests in preparation.
@@ -36,6 +39,7 @@ impl App {
             models,
             config,
             responses: ResponseStore::default(),
+            background: Mutex::default(),
             cancel: CancelHandle::new(),
             preparing,
             is_ending: watch::Sender::new(false),

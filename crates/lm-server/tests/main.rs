@@ -4,6 +4,7 @@ mod access;
 mod agents;
 mod any_body;
 mod clients;
+mod conversations;
 mod lifecycle;
 mod llama_cpp;
 mod media;

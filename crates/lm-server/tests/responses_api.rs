@@ -162,7 +162,10 @@ fn errors_name_responses_api_fields() {
             json!({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]}),
             "input[0].content[0].image_url",
         ),
-        (json!({"input": "Hi", "background": true}), "background"),
+        (json!({"input": "Hi", "background": true, "store": false}), "background"),
+        (json!({"input": "Hi", "truncation": "middle"}), "truncation"),
+        (json!({"input": "Hi", "top_logprobs": 100}), "top_logprobs"),
+        (json!({"input": ["Hi"]}), "input[0]"),
         (json!({"input": "Hi", "max_output_tokens": 0}), "max_output_tokens"),
         (json!({"input": "Hi", "reasoning": {"effort": "extreme"}}), "reasoning.effort"),
         (json!({"input": "Hi", "text": {"format": {"type": "yaml"}}}), "text.format"),
@@ -180,4 +183,33 @@ fn errors_name_responses_api_fields() {
             body.to_string()
         );
     }
+}
+
+#[test]
+fn log_probabilities_belong_to_the_text() {
+    let server = server(["Hello, Ann!", "Hello, Ann!", "Hello!", "Hello!"]);
+    let tokens = |list: &Value| -> String {
+        let tokens = list.as_array().expect("a list").iter();
+        tokens.map(|token| token["token"].as_str().expect("a text")).collect()
+    };
+    let whole = respond(&server, &json!({"input": "Hi", "top_logprobs": 2}));
+    let part = &whole["output"].as_array().and_then(|items| items.last()).expect("an item")["content"][0];
+    assert_eq!(tokens(&part["logprobs"]), "Hello, Ann!");
+    assert_eq!(part["logprobs"][0]["top_logprobs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(whole["top_logprobs"], 2);
+
+    let streamed = events(&server, json!({"input": "Hi", "top_logprobs": 2}));
+    let of = |name: &str| {
+        let events = streamed.iter().filter(|(known, _)| known == name);
+        events.map(|(_, data)| data["logprobs"].clone()).collect::<Vec<_>>()
+    };
+    let deltas: String = of("response.output_text.delta").iter().map(tokens).collect();
+    assert_eq!(deltas, "Hello, Ann!");
+    assert_eq!(of("response.output_text.done").iter().map(tokens).collect::<String>(), deltas);
+
+    let included = json!({"input": "Hi", "include": ["message.output_text.logprobs"]});
+    let scored = &respond(&server, &included)["output"][0]["content"][0]["logprobs"];
+    assert_eq!((tokens(scored).as_str(), &scored[0]["top_logprobs"]), ("Hello!", &json!([])));
+    let without = respond(&server, &json!({"input": "Hi"}));
+    assert_eq!(without["output"][0]["content"][0]["logprobs"], json!([]));
 }

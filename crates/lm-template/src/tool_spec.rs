@@ -87,6 +87,13 @@ impl ToolSpec {
         self
     }
 
+    /// Replaces the JSON schema that arguments have to fit. The declaration that a template shows is as
+    /// before: for constraints that a model need not read.
+    #[must_use]
+    pub fn constrained(self, parameters: Value) -> Self {
+        Self { parameters, ..self }
+    }
+
     /// Name of the tool.
     pub fn name(&self) -> &str {
         &self.name

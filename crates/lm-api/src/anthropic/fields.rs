@@ -47,6 +47,7 @@ pub(super) const COUNT: RequestBody = RequestBody {
             ("num_predict", &[]),
             ("parallel_tool_calls", &["true"]),
             ("thread", &[]),
+            ("top_logprobs", &["0"]),
         ],
         SAMPLING,
         OUTPUT,

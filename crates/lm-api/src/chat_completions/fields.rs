@@ -52,6 +52,7 @@ pub(super) const BODY: RequestBody = RequestBody {
             ("max_output_tokens", &[]),
             ("modalities", &["[]", r#"["text"]"#]),
             ("num_predict", &[]),
+            ("suffix", &["\"\""]),
             ("web_search_options", &[]),
         ],
         SAMPLING,

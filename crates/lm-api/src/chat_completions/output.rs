@@ -47,9 +47,12 @@ pub(crate) struct OutputFields {
     /// Texts of which the answer is one.
     #[schemars(with = "Option<Vec<String>>", length(min = 1))]
     pub guided_choice: Option<Value>,
-    /// Grammar of the answer in llguidance's Lark dialect.
+    /// Grammar of the answer, in GBNF or in llguidance's Lark dialect.
     #[schemars(with = "Option<String>")]
     pub guided_grammar: Option<Value>,
+    /// Name of `guided_grammar` in llama.cpp.
+    #[schemars(with = "Option<String>")]
+    pub grammar: Option<Value>,
     /// Streams the response as server-sent events; false if absent.
     stream: Option<bool>,
     /// Options of a stream; `include_usage` adds a last chunk with the usage.

@@ -1,6 +1,7 @@
 //! `response_format` of a request.
 
 use lm_conversation::ResponseFormat;
+use lm_processors::{gbnf_grammar, is_gbnf};
 use serde_json::Value;
 
 use super::output::OutputFields;
@@ -57,8 +58,9 @@ const STRUCTURED: [(&str, &str); 5] = [
     ("grammar", "structured_outputs.grammar"),
 ];
 
-/// Reads the format of the answer: `response_format`, or one of vLLM's extensions `structured_outputs` and
-/// `guided_json`, `guided_regex`, `guided_choice` and `guided_grammar`. Returns the names of the fields with
+/// Reads the format of the answer: `response_format`, one of vLLM's extensions `structured_outputs`,
+/// `guided_json`, `guided_regex`, `guided_choice` and `guided_grammar`, or llama.cpp's `json_schema` and
+/// `grammar`. Returns the names of the fields with
 /// that of the format, too.
 pub(crate) fn answer_format(
     fields: &mut OutputFields,
@@ -74,8 +76,10 @@ pub(crate) fn answer_format(
         ("regex", "guided_regex", &mut fields.guided_regex),
         ("choice", "guided_choice", &mut fields.guided_choice),
         ("grammar", "guided_grammar", &mut fields.guided_grammar),
+        ("grammar", "grammar", &mut fields.grammar),
     ] {
-        if let Some(value) = value.take() {
+        let value = value.take().filter(|value| kind != "grammar" || *value != "");
+        if let Some(value) = value {
             formats.push((name, constraint(kind, value, name)?));
         }
     }
@@ -116,8 +120,12 @@ fn constraint(kind: &str, value: Value, name: &str) -> Result<ResponseFormat> {
         ("json_object", Value::Bool(true)) => Ok(ResponseFormat::JsonObject),
         ("regex", Value::String(pattern)) => Ok(ResponseFormat::Regex(pattern)),
         ("regex", other) => Err(wrong("a regular expression", &other)),
+        ("grammar", Value::String(grammar)) if is_gbnf(&grammar) => match gbnf_grammar(&grammar) {
+            Ok(grammar) => Ok(ResponseFormat::Lark(grammar.lark)),
+            Err(error) => Err(ApiError::invalid_param(name, error.to_string())),
+        },
         ("grammar", Value::String(grammar)) => Ok(ResponseFormat::Lark(grammar)),
-        ("grammar", other) => Err(wrong("a grammar in llguidance's Lark dialect", &other)),
+        ("grammar", other) => Err(wrong("a grammar in GBNF or llguidance's Lark dialect", &other)),
         ("choice", Value::Array(choices)) if !choices.is_empty() && choices.iter().all(Value::is_string) => {
             let texts = choices.iter().filter_map(Value::as_str).map(str::to_owned);
             Ok(ResponseFormat::Choice(texts.collect()))

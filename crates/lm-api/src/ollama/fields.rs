@@ -115,6 +115,8 @@ pub(super) struct Common {
     pub top_logprobs: Option<usize>,
     /// Streams the response as lines of JSON; true if absent.
     pub stream: Option<bool>,
+    /// Leaves out the oldest messages of a conversation that does not fit the context; true if absent.
+    pub truncate: Option<bool>,
 }
 
 #[derive(Deserialize, JsonSchema)]

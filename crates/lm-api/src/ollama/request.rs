@@ -124,6 +124,7 @@ fn request(fields: Common, mut conversation: Vec<Message>, limits: &Limits) -> R
             ..TurnOptions::default()
         },
         stream: fields.stream.unwrap_or(true).then(StreamOptions::default),
+        truncates: fields.truncate.unwrap_or(true),
         keep_alive: KeepAlive::read(fields.keep_alive)?,
         client_tools,
         ..ChatRequest::new(NAMES, last)

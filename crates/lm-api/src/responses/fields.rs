@@ -31,9 +31,7 @@ pub(super) const BODY: RequestBody = RequestBody {
     groups: &[Body::json_schema, ToolFields::json_schema, SamplingFields::json_schema],
     unsupported: &[
         &[
-            ("background", &["false"]),
             ("context_management", &["[]"]),
-            ("conversation", &[]),
             ("enable_response_messages", &["false"]),
             ("image", &[]),
             ("max_completion_tokens", &[]),
@@ -43,7 +41,6 @@ pub(super) const BODY: RequestBody = RequestBody {
             ("num_predict", &[]),
             ("previous_input_messages", &["[]"]),
             ("prompt", &[]),
-            ("truncation", &[r#""disabled""#]),
         ],
         SAMPLING,
         OUTPUT,
@@ -51,6 +48,14 @@ pub(super) const BODY: RequestBody = RequestBody {
     ],
     example: r#"{"input": "Hello!", "max_output_tokens": 32}"#,
 };
+
+/// Treatment of conversations that do not fit the context.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Truncation {
+    Auto,
+    Disabled,
+}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Body {
@@ -63,6 +68,11 @@ pub(super) struct Body {
     pub instructions: Option<String>,
     /// Id of the stored response that this one continues.
     pub previous_response_id: Option<String>,
+    /// Conversation that the response continues and is added to: its id, or an object with it.
+    #[schemars(extend("type" = ["string", "object", "null"]))]
+    pub conversation: Option<Value>,
+    /// Answers at once, and runs the response in the background; false if absent.
+    pub background: Option<bool>,
     /// Stores the response; true if absent.
     pub store: Option<bool>,
     /// Maximum number of output tokens; -1 is no limit.
@@ -77,8 +87,13 @@ pub(super) struct Body {
     pub text: Option<Map<String, Value>>,
     /// Streams the response as server-sent events; false if absent.
     pub stream: Option<bool>,
-    /// Further data of the response: log probabilities are not supported, others are ignored.
+    /// Further data of the response: `message.output_text.logprobs` for log probabilities; others are ignored.
     pub include: Option<Vec<String>>,
+    /// Number of most probable tokens at each position; log probabilities need it or `include`.
+    pub top_logprobs: Option<usize>,
+    /// Leaves out the oldest items of a conversation that does not fit the context (`auto`); `disabled` if
+    /// absent.
+    pub truncation: Option<Truncation>,
     /// Repeated in the response.
     #[serde(rename = "metadata")]
     _metadata: Option<Value>,

@@ -55,6 +55,9 @@ pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Re
 
 /// Type of an item; `message` is the default.
 fn kind(item: &Value, at: &str) -> Result<&'static ItemKind> {
+    if !item.is_object() {
+        return Err(ApiError::unexpected(at, shown(item), "an object"));
+    }
     let name = item.get("type").cloned().unwrap_or_else(|| "message".into());
     let known = ITEMS.iter().find(|kind| name == kind.name);
     known.ok_or_else(|| {

@@ -1,9 +1,10 @@
 //! Items of the output.
 
-use lm_conversation::Reply;
+use lm_conversation::{Reply, ScoredToken};
 use serde_json::{Value, json};
 
 use crate::builtin_tools::BuiltinTool;
+use crate::chat_completions::scores;
 use crate::client_tools::ClientTools;
 use crate::ids::random_id;
 
@@ -85,22 +86,24 @@ pub(super) fn in_progress(kind: Kind) -> Value {
     }
 }
 
-/// Creates the only part of the content of a message or of reasoning.
-pub(super) fn part(kind: Kind, text: &str) -> Value {
+/// Creates the only part of the content of a message or of reasoning. `scored` has the log probabilities of
+/// the tokens of a message, if they are wanted.
+pub(super) fn part(kind: Kind, text: &str, scored: &[ScoredToken]) -> Value {
     match kind {
         Kind::Reasoning => json!({"type": "reasoning_text", "text": text}),
         Kind::Message | Kind::Call | Kind::Custom | Kind::Builtin(_) => {
-            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+            json!({"type": "output_text", "text": text, "annotations": [], "logprobs": scores(scored)})
         }
     }
 }
 
 /// Creates the finished items of a reply: reasoning, text, calls. The last one of a reply that was cut off is
-/// incomplete.
-pub(super) fn of_reply(reply: &Reply, tools: &ClientTools) -> Vec<Value> {
+/// incomplete. `scored` has the tokens of the whole reply; those after its reasoning belong to the message.
+pub(super) fn of_reply(reply: &Reply, scored: &[ScoredToken], tools: &ClientTools) -> Vec<Value> {
+    let scored = scored.get(reply.reasoning_tokens..).unwrap_or_default();
     let with_text = |kind, text: &str| {
         let mut item = in_progress(kind);
-        item["content"] = json!([part(kind, text)]);
+        item["content"] = json!([part(kind, text, scored)]);
         (!text.is_empty()).then_some(item)
     };
     let reasoning = reply.message.reasoning_content.as_deref().unwrap_or_default();

@@ -1,14 +1,19 @@
 //! OpenAI's Responses API.
 
 mod content;
+mod conversations;
 mod fields;
 mod input;
 mod item_kinds;
 mod items;
+mod listing;
+mod record;
 mod request;
 mod store;
 mod writer;
 
+pub use conversations::Conversations;
+pub use listing::item_page;
 pub use request::ResponsesRequest;
 pub use store::{ResponseStore, StoredResponse};
 pub use writer::ResponsesWriter;

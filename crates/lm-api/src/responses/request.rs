@@ -4,12 +4,14 @@ use lm_conversation::{Preface, TurnOptions};
 use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
-use super::fields::{BODY, Body, NAMES};
+use super::conversations;
+use super::fields::{BODY, Body, NAMES, Truncation};
 use super::input::{self, Converted};
 use super::store::ResponseStore;
-use crate::chat_completions::{ToolFields, response_format_at};
+use crate::chat_completions::{self, ToolFields, response_format_at};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, nested, shown, word};
+use crate::ids::random_id;
 use crate::limits::Limits;
 use crate::reasoning::{Effort, thinking};
 use crate::request::{ChatRequest, StreamOptions, noted};
@@ -37,8 +39,16 @@ pub struct ResponsesRequest {
     pub(super) repeated: Map<String, Value>,
     /// Items of earlier responses and of the input.
     pub(super) items: Vec<Value>,
+    /// Number of first items that the input does not have.
+    pub(super) known: usize,
+    /// The conversation that the response continues.
+    pub(super) conversation: Option<String>,
     /// True if the response is stored.
     pub(super) store: bool,
+    /// Runs the response without the connection: clients ask for its state.
+    pub background: bool,
+    /// Id of the response.
+    pub id: String,
 }
 
 impl ResponsesRequest {
@@ -47,7 +57,7 @@ impl ResponsesRequest {
 
     /// Parses a request body within `limits`. `previous_response_id` is looked up in `store`.
     ///
-    /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`, `include`,
+    /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`,
     /// `service_tier`, `safety_identifier`, `prompt_cache_key`).
     ///
     /// # Errors
@@ -57,8 +67,12 @@ impl ResponsesRequest {
         let repeated = repeated(fields.values());
         let (tools, sampling): (ToolFields, SamplingFields) = (fields.read()?, fields.read()?);
         let body: Body = fields.into_group()?;
-        check_include(&body.include.unwrap_or_default())?;
-        let mut items = previous(body.previous_response_id, store)?;
+        let logprobs = logprobs(&body.include.unwrap_or_default(), body.top_logprobs, limits)?;
+        let conversation = conversation_id(body.conversation, body.previous_response_id.as_deref())?;
+        let mut items = match &conversation {
+            Some(id) => conversations::items(id, store)?,
+            None => previous(body.previous_response_id, store)?,
+        };
         let known = items.len();
         let given = input::items(body.input, limits)?.into_iter().enumerate();
         items.extend(given.map(|(index, item)| resolved(item, index, store)).collect::<Result<Vec<_>>>()?);
@@ -80,27 +94,42 @@ impl ResponsesRequest {
         let chat = ChatRequest {
             model: body.model,
             preface: Preface { messages, tools, extra_context: effort.into_iter().collect() },
-            turn: TurnOptions { thinking, response_format, ..turn },
+            turn: TurnOptions { thinking, response_format, logprobs, ..turn },
             sampling: sampling.checked(limits)?,
             max_output_tokens: body.max_output_tokens.map(|most| (NAMES.max_output_tokens, most.get())),
             stream: body.stream.unwrap_or(false).then(StreamOptions::default),
+            truncates: body.truncation == Some(Truncation::Auto),
             reasons,
             client_tools,
             left_out: noted(left_out),
             ..ChatRequest::new(NAMES, last)
         };
-        Ok(Self { chat, repeated, items, store: body.store.unwrap_or(true) })
+        let (store, background) = (body.store.unwrap_or(true), body.background.unwrap_or(false));
+        if background && (!store || chat.stream.is_some()) {
+            let message = "`background` needs a response that is stored and not streamed";
+            return Err(ApiError::invalid_param("background", message));
+        }
+        Ok(Self { chat, repeated, items, known, conversation, store, background, id: random_id("resp_") })
     }
 }
 
-/// Refuses log probabilities.
-fn check_include(include: &[String]) -> Result<()> {
-    const LOGPROBS: &str = "message.output_text.logprobs";
-    if !include.iter().any(|data| data == LOGPROBS) {
-        return Ok(());
+/// Reads `conversation`: an id, or an object with one.
+fn conversation_id(conversation: Option<Value>, previous: Option<&str>) -> Result<Option<String>> {
+    const NAME: &str = "conversation";
+    let Some(conversation) = conversation else { return Ok(None) };
+    if previous.is_some() {
+        let message = "`conversation` and `previous_response_id` are both given, expected one of them";
+        return Err(ApiError::invalid_param(NAME, message));
     }
-    let message = format!("`include` has `{LOGPROBS}`, which is not supported");
-    Err(ApiError::invalid_param("include", message).with_code("unsupported_parameter"))
+    let id = conversation.as_str().or_else(|| conversation["id"].as_str());
+    let wrong = || ApiError::unexpected(NAME, shown(&conversation), "an id, or an object with one");
+    id.map(|id| Some(id.to_owned())).ok_or_else(wrong)
+}
+
+/// Number of most probable tokens per token; `None` without log probabilities.
+fn logprobs(include: &[String], top: Option<usize>, limits: &Limits) -> Result<Option<usize>> {
+    let wanted = top.is_some() || include.iter().any(|data| data == "message.output_text.logprobs");
+    chat_completions::logprobs(Some(wanted), top, limits)
 }
 
 fn effort(effort: Value) -> Result<Option<Effort>> {
@@ -136,13 +165,14 @@ fn resolved(item: Value, index: usize, store: &ResponseStore) -> Result<Value> {
 
 /// Error with the names of this API in place of those of chat completions.
 fn renamed(error: ApiError) -> ApiError {
-    let rename = |text: String| text.replace("messages", "input");
-    ApiError { param: error.param.map(rename), message: rename(error.message), ..error }
+    error.renamed("messages", "input")
 }
 
 /// Fields of the request that the response has too, with their defaults.
 fn repeated(fields: &Map<String, Value>) -> Map<String, Value> {
     let defaults = [
+        ("background", false.into()),
+        ("conversation", Value::Null),
         ("instructions", Value::Null),
         ("max_output_tokens", Value::Null),
         ("metadata", json!({})),
@@ -154,12 +184,16 @@ fn repeated(fields: &Map<String, Value>) -> Map<String, Value> {
         ("text", json!({"format": {"type": "text"}})),
         ("tool_choice", "auto".into()),
         ("tools", json!([])),
+        ("top_logprobs", 0.into()),
         ("top_p", Value::Null),
         ("truncation", "disabled".into()),
         ("user", Value::Null),
     ];
     let value = |(key, default): (&str, Value)| {
-        let given = fields.get(key).cloned();
+        let given = match (key, fields.get(key)) {
+            ("conversation", Some(Value::String(id))) => Some(json!({"id": id})),
+            (_, given) => given.cloned(),
+        };
         (key.to_owned(), given.unwrap_or(default))
     };
     defaults.into_iter().map(value).collect()

@@ -1,69 +1,95 @@
-//! Responses that later requests continue.
+//! Responses that later requests continue, and conversations.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-/// Maximum number of stored responses.
-const MAX_RESPONSES: usize = 4_096;
-/// Maximum size of the stored responses as JSON text, in bytes.
+use crate::error::ApiError;
+use crate::ids::random_id;
+
+/// Maximum number of stored responses and conversations.
+const MAX_ENTRIES: usize = 4_096;
+/// Maximum size of them as JSON text, in bytes.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Store of the last responses, in memory: at most 4,096 responses of 64 MiB together. The oldest ones are
-/// removed first. Clones share it.
+/// Store of the last responses and conversations, in memory: at most 4,096 of 64 MiB together. Those that were
+/// changed least recently are removed first. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseStore(Arc<Mutex<Stored>>);
 
-/// A stored response.
-#[derive(Debug)]
+/// A stored response, or a conversation.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StoredResponse {
-    /// The response object.
+    /// The object.
     pub object: Value,
-    /// Items of the conversation up to its end.
+    /// Items of the conversation up to its end; each has an id.
     pub items: Vec<Value>,
+    /// Number of first items that the response answers; of a conversation all.
+    pub inputs: usize,
 }
 
 #[derive(Debug, Default)]
 struct Stored {
-    responses: HashMap<String, (Arc<StoredResponse>, usize)>,
-    /// Ids, oldest first. Those of removed responses may be among them.
-    order: VecDeque<String>,
+    entries: HashMap<String, Entry>,
+    /// Ids with the numbers of their changes, oldest first. Older changes and removed entries may be among
+    /// them.
+    order: VecDeque<(String, u64)>,
     bytes: usize,
+    changes: u64,
+}
+
+#[derive(Debug)]
+struct Entry {
+    stored: Arc<StoredResponse>,
+    bytes: usize,
+    change: u64,
 }
 
 impl ResponseStore {
-    /// Returns a response.
+    /// Returns a response or a conversation.
     pub fn get(&self, id: &str) -> Option<Arc<StoredResponse>> {
-        self.lock().responses.get(id).map(|(response, _)| response.clone())
+        self.lock().entries.get(id).map(|entry| entry.stored.clone())
     }
 
-    /// Returns the item of this id, of any response.
-    pub(super) fn item(&self, id: &str) -> Option<Value> {
-        let stored = self.lock();
-        let mut items = stored.responses.values().flat_map(|(response, _)| &response.items);
-        items.find(|item| item["id"] == id).cloned()
-    }
-
-    /// Removes a response; returns false if there is none of that id.
+    /// Removes a response or a conversation; returns false if there is none of that id.
     pub fn remove(&self, id: &str) -> bool {
         self.lock().remove(id)
     }
 
-    pub(super) fn insert(&self, id: &str, object: Value, items: Vec<Value>) {
-        let bytes = object.to_string().len() + items.iter().map(|item| item.to_string().len()).sum::<usize>();
-        if bytes > MAX_BYTES {
-            return;
-        }
+    /// Ends a response that runs in the background as `failed`, with its error, or as `cancelled`.
+    pub fn end(&self, id: &str, error: Option<&ApiError>) {
+        self.change(id, |stored| {
+            let status = if error.is_some() { "failed" } else { "cancelled" };
+            stored.object["status"] = status.into();
+            if let Some(ApiError { message, code, kind, .. }) = error {
+                stored.object["error"] = json!({"code": code.unwrap_or(kind), "message": message});
+            }
+        });
+    }
+
+    /// Returns the item of this id, of any response or conversation.
+    pub(super) fn item(&self, id: &str) -> Option<Value> {
+        let stored = self.lock();
+        let mut items = stored.entries.values().flat_map(|entry| &entry.stored.items);
+        items.find(|item| item["id"] == id).cloned()
+    }
+
+    /// Adds an entry, or replaces it.
+    pub(super) fn insert(&self, id: &str, object: Value, mut items: Vec<Value>, inputs: usize) {
+        items.iter_mut().for_each(identify);
+        self.lock().insert(id, StoredResponse { object, items, inputs });
+    }
+
+    /// Changes an entry; returns false if there is none of that id.
+    pub(super) fn change(&self, id: &str, change: impl FnOnce(&mut StoredResponse)) -> bool {
         let mut stored = self.lock();
-        stored.responses.insert(id.to_owned(), (Arc::new(StoredResponse { object, items }), bytes));
-        stored.order.push_back(id.to_owned());
-        stored.bytes += bytes;
-        while stored.order.len() > MAX_RESPONSES || stored.bytes > MAX_BYTES {
-            let Some(oldest) = stored.order.pop_front() else { break };
-            stored.remove(&oldest);
-        }
+        let Some(entry) = stored.entries.get(id) else { return false };
+        let mut changed = StoredResponse::clone(&entry.stored);
+        change(&mut changed);
+        stored.insert(id, changed);
+        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Stored> {
@@ -72,17 +98,55 @@ impl ResponseStore {
 }
 
 impl Stored {
+    fn insert(&mut self, id: &str, stored: StoredResponse) {
+        let items = stored.items.iter().map(|item| item.to_string().len());
+        let bytes = stored.object.to_string().len() + items.sum::<usize>();
+        self.remove(id);
+        if bytes > MAX_BYTES {
+            return;
+        }
+        self.changes += 1;
+        let change = self.changes;
+        self.entries.insert(id.to_owned(), Entry { stored: Arc::new(stored), bytes, change });
+        self.order.push_back((id.to_owned(), change));
+        self.bytes += bytes;
+        if self.order.len() > 2 * MAX_ENTRIES {
+            let entries = &self.entries;
+            self.order.retain(|(id, change)| entries.get(id).is_some_and(|entry| entry.change == *change));
+        }
+        while self.entries.len() > MAX_ENTRIES || self.bytes > MAX_BYTES {
+            let Some((oldest, change)) = self.order.pop_front() else { break };
+            if self.entries.get(&oldest).is_some_and(|entry| entry.change == change) {
+                self.remove(&oldest);
+            }
+        }
+    }
+
     fn remove(&mut self, id: &str) -> bool {
-        let removed = self.responses.remove(id);
-        self.bytes -= removed.as_ref().map_or(0, |(_, bytes)| *bytes);
+        let removed = self.entries.remove(id);
+        self.bytes -= removed.as_ref().map_or(0, |entry| entry.bytes);
         removed.is_some()
+    }
+}
+
+/// Gives an item an id if it has none.
+pub(super) fn identify(item: &mut Value) {
+    let prefix = match item["type"].as_str() {
+        None | Some("message") => "msg_",
+        Some("reasoning") => "rs_",
+        Some("function_call") => "fc_",
+        Some("function_call_output") => "fco_",
+        Some(_) => "item_",
+    };
+    if let Some(fields) =
+        item.as_object_mut().filter(|fields| !fields.get("id").is_some_and(Value::is_string))
+    {
+        fields.insert("id".to_owned(), random_id(prefix).into());
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -90,11 +154,11 @@ mod tests {
         let store = ResponseStore::default();
         let item = json!({"text": "x".repeat(1 << 20)});
         for number in 0..70 {
-            store.insert(&number.to_string(), Value::Null, vec![item.clone()]);
+            store.insert(&number.to_string(), Value::Null, vec![item.clone()], 1);
         }
         let kept: Vec<usize> = (0..70).filter(|number| store.get(&number.to_string()).is_some()).collect();
         assert!(kept.len() > 60 && kept.len() < 64 && kept.last() == Some(&69), "{kept:?}");
-        store.insert("large", Value::Null, vec![json!("x".repeat(MAX_BYTES))]);
+        store.insert("large", Value::Null, vec![json!("x".repeat(MAX_BYTES))], 1);
         assert!(store.get("large").is_none() && store.get("69").is_some());
         assert!(store.remove("69") && !store.remove("69") && store.get("69").is_none());
     }
@@ -102,9 +166,26 @@ mod tests {
     #[test]
     fn response_count_is_bounded() {
         let store = ResponseStore::default();
-        for number in 0..=MAX_RESPONSES {
-            store.insert(&number.to_string(), Value::Null, Vec::new());
+        for number in 0..=MAX_ENTRIES {
+            store.insert(&number.to_string(), Value::Null, Vec::new(), 0);
         }
         assert!(store.get("0").is_none() && store.get("1").is_some());
+    }
+
+    #[test]
+    fn changed_entries_are_young_again() {
+        let store = ResponseStore::default();
+        store.insert("conversation", Value::Null, Vec::new(), 0);
+        for number in 0..MAX_ENTRIES - 1 {
+            store.insert(&number.to_string(), Value::Null, Vec::new(), 0);
+        }
+        for _ in 0..3 * MAX_ENTRIES {
+            assert!(store.change("conversation", |stored| stored.inputs += 1));
+        }
+        store.insert("last", Value::Null, Vec::new(), 0);
+        assert_eq!(store.get("conversation").map(|it| it.inputs), Some(3 * MAX_ENTRIES));
+        assert!(store.get("last").is_some() && store.get("0").is_none() && store.get("1").is_some());
+        let changes = store.lock().order.len();
+        assert!(changes <= 2 * MAX_ENTRIES, "{changes}");
     }
 }

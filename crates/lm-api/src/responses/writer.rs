@@ -1,15 +1,17 @@
 //! Responses, whole and streamed.
 
-use lm_conversation::{ConversationEvent, Reply};
+use lm_conversation::{ConversationEvent, FinishReason, Reply, ScoredToken};
 use serde_json::{Map, Value, json};
 
 use super::items::{self, Kind};
+use super::record::Record;
 use super::request::ResponsesRequest;
 use super::store::ResponseStore;
 use crate::call_deltas::{CallDelta, CallDeltas};
+use crate::chat_completions::scores;
 use crate::client_tools::ClientTools;
 use crate::error::ApiError;
-use crate::ids::{random_id, seconds_since_1970};
+use crate::ids::seconds_since_1970;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 
 /// Writer of one response: the `response` object, or the events of its stream.
@@ -20,11 +22,12 @@ pub struct ResponsesWriter {
     id: String,
     calls: CallDeltas,
     tools: ClientTools,
-    /// Store of the response, and the items before it.
-    store: Option<(ResponseStore, Vec<Value>)>,
+    record: Option<Record>,
     /// Finished items.
     output: Vec<Value>,
     open: Option<OpenItem>,
+    /// Log probabilities for the next delta of text.
+    scored: Vec<ScoredToken>,
     /// Number of events.
     sequence: usize,
 }
@@ -36,13 +39,15 @@ struct OpenItem {
     item: Value,
     /// Text of its content, or of its arguments.
     text: String,
+    /// Log probabilities of the tokens of its text.
+    scored: Vec<ScoredToken>,
 }
 
 impl ResponsesWriter {
     /// Creates the writer of a model's response, which is stored unless the request says otherwise.
     pub fn new(request: ResponsesRequest, model: &str, store: &ResponseStore) -> Self {
-        let ResponsesRequest { chat, repeated, items, store: is_stored } = request;
-        let id = random_id("resp_");
+        let ResponsesRequest { chat, repeated, items, known, conversation, store: is_stored, background, id } =
+            request;
         let first = [
             ("id", id.clone().into()),
             ("object", "response".into()),
@@ -50,16 +55,23 @@ impl ResponsesWriter {
             ("model", model.into()),
         ];
         let head = first.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(repeated).collect();
-        Self {
+        let record = Record { store: store.clone(), items, known, conversation, is_stored, background };
+        let writer = Self {
             head,
             id,
             calls: CallDeltas::new(&chat),
             tools: chat.client_tools,
-            store: is_stored.then(|| (store.clone(), items)),
+            record: Some(record),
             output: Vec::new(),
             open: None,
+            scored: Vec::new(),
             sequence: 0,
+        };
+        if background {
+            let object = writer.response("in_progress", Vec::new(), Value::Null);
+            store.insert(&writer.id, object, Vec::new(), 0);
         }
+        writer
     }
 
     /// Response object in a state.
@@ -77,17 +89,16 @@ impl ResponsesWriter {
         Value::Object(object)
     }
 
-    /// Response object of a reply with these items; it is stored.
+    /// Response object of a reply with these items; it is recorded.
     fn finished(&mut self, reply: &Reply, output: Vec<Value>) -> Value {
-        let status = if reply.finish.is_cut_off() { "incomplete" } else { "completed" };
+        let status = match reply.finish.reason {
+            FinishReason::Cancelled => "cancelled",
+            _ if reply.finish.is_cut_off() => "incomplete",
+            _ => "completed",
+        };
         let object = self.response(status, output.clone(), usage(reply));
-        if let Some((store, mut items)) = self.store.take() {
-            // A call that was cut off has no result that a later request could bring.
-            let is_call =
-                |item: &Value| item["type"] == "function_call" || item["type"] == "custom_tool_call";
-            let is_cut = |item: &Value| is_call(item) && item["status"] == "incomplete";
-            items.extend(output.into_iter().filter(|item| !is_cut(item)));
-            store.insert(&self.id, object.clone(), items);
+        if let Some(record) = self.record.take() {
+            record.finish(&self.id, &object, output);
         }
         object
     }
@@ -115,9 +126,9 @@ impl ResponsesWriter {
         if !matches!(kind, Kind::Builtin(_)) {
             frames.push(self.item("response.output_item.added", &item));
         }
-        self.open = Some(OpenItem { kind, item, text: String::new() });
+        self.open = Some(OpenItem { kind, item, text: String::new(), scored: Vec::new() });
         if kind.call_field().is_none() {
-            let part = items::part(kind, "");
+            let part = items::part(kind, "", &[]);
             frames.push(self.of_part("response.content_part.added", json!({"part": part})));
         }
         frames
@@ -149,18 +160,22 @@ impl ResponsesWriter {
     fn text(&mut self, kind: Kind, text: &str) -> Vec<Frame> {
         let is_open = self.open.as_ref().is_some_and(|open| open.kind.is(kind));
         let mut frames = if is_open { Vec::new() } else { self.open(kind, items::in_progress(kind)) };
+        let scored = std::mem::take(&mut self.scored);
+        let logprobs = scores(&scored);
         if let Some(open) = &mut self.open {
             open.text.push_str(text);
+            open.scored.extend(scored);
         }
         frames.push(match kind {
             Kind::Reasoning => self.of_part("response.reasoning_text.delta", json!({"delta": text})),
-            _ => self.of_part("response.output_text.delta", json!({"delta": text, "logprobs": []})),
+            _ => self.of_part("response.output_text.delta", json!({"delta": text, "logprobs": logprobs})),
         });
         frames
     }
 
     /// Begins a call, or adds to its arguments.
     fn call(&mut self, delta: CallDelta) -> Vec<Frame> {
+        self.scored.clear();
         let (mut frames, fragment) = match delta {
             CallDelta::Arguments(fragment) => (Vec::new(), fragment),
             CallDelta::Started { id, name, arguments } => {
@@ -182,8 +197,8 @@ impl ResponsesWriter {
 
     /// Ends the open item.
     fn close(&mut self, status: &str) -> Vec<Frame> {
-        let Some(OpenItem { kind, text, .. }) = &self.open else { return Vec::new() };
-        let (kind, text) = (*kind, text.clone());
+        let Some(OpenItem { kind, text, scored, .. }) = &self.open else { return Vec::new() };
+        let (kind, text, scored) = (*kind, text.clone(), scored.clone());
         let mut frames = match kind {
             Kind::Call => {
                 vec![self.of_item("response.function_call_arguments.done", json!({"arguments": text}))]
@@ -199,17 +214,18 @@ impl ResponsesWriter {
             Kind::Builtin(_) => Vec::new(),
             Kind::Reasoning => vec![self.of_part("response.reasoning_text.done", json!({"text": text}))],
             Kind::Message => {
-                vec![self.of_part("response.output_text.done", json!({"text": text, "logprobs": []}))]
+                let logprobs = scores(&scored);
+                vec![self.of_part("response.output_text.done", json!({"text": text, "logprobs": logprobs}))]
             }
         };
         if kind.call_field().is_none() {
-            let part = items::part(kind, &text);
+            let part = items::part(kind, &text, &scored);
             frames.push(self.of_part("response.content_part.done", json!({"part": part})));
         }
         let Some(OpenItem { mut item, .. }) = self.open.take() else { return frames };
         match kind.call_field() {
             Some(field) => item[field] = kind.call_value(&text),
-            None => item["content"] = json!([items::part(kind, &text)]),
+            None => item["content"] = json!([items::part(kind, &text, &scored)]),
         }
         if let Kind::Builtin(_) = kind {
             frames.push(self.item("response.output_item.added", &item));
@@ -237,8 +253,8 @@ impl ResponseWriter for ResponsesWriter {
 
     fn object(&mut self, choices: &[Choice]) -> Value {
         match choices {
-            [Choice { reply, .. }, ..] => {
-                let items = items::of_reply(reply, &self.tools);
+            [Choice { reply, logprobs, .. }, ..] => {
+                let items = items::of_reply(reply, logprobs.as_deref().unwrap_or_default(), &self.tools);
                 self.finished(reply, items)
             }
             [] => self.response("failed", Vec::new(), Value::Null),
@@ -250,6 +266,10 @@ impl ResponseWriter for ResponsesWriter {
         frames.extend(match event {
             ConversationEvent::Text(text) => self.text(Kind::Message, text),
             ConversationEvent::Reasoning(text) => self.text(Kind::Reasoning, text),
+            ConversationEvent::Logprobs(token) => {
+                self.scored.push(token.clone());
+                Vec::new()
+            }
             ConversationEvent::Finished(reply) => self.finish(reply),
             event => self.calls.delta(event).map(|delta| self.call(delta)).unwrap_or_default(),
         });

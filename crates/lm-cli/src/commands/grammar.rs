@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use lm_processors::{
     Calls, Grammar, GrammarRequest, Layout, ModelDataProcessor, ParserOptions, ProcessorEvent, ReplyForm,
     ReplyGrammar, ResponseFormat, SchemaError, SchemaFault, Thinking, ToolChoice, ToolSpec,
-    UnenforcedKeyword, json_grammar, validator,
+    UnenforcedKeyword, gbnf_grammar, json_grammar, validator,
 };
 use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, GrammarErrorKind};
 use lm_tokenizer::Tokenizer;
@@ -31,6 +31,7 @@ A line of standard input is an object:
   or one of
   schema               a JSON schema, for JSON text
   regex, choice, lark  a pattern, a list of texts, a Lark grammar of llguidance
+  gbnf                 a grammar of llama.cpp
   markers              with lark: texts of the rules marker_0, marker_1, …
   and
   texts                the texts to judge
@@ -90,6 +91,7 @@ struct Line {
     regex: Option<String>,
     choice: Option<Vec<String>>,
     lark: Option<String>,
+    gbnf: Option<String>,
     #[serde(default)]
     markers: Vec<String>,
     texts: Vec<String>,
@@ -129,7 +131,7 @@ enum Finished {
 fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> Result<Value, Value> {
     let line: Line = vector(line)?;
     let mut answer = Map::new();
-    let (spec, unenforced, finished) = match (&line.schema, spec_of(&line)) {
+    let (spec, unenforced, finished) = match (&line.schema, spec_of(&line)?) {
         (Some(schema), None) => of_schema(schema, line.layout())?,
         (None, Some(spec)) => (Some(spec), vec![], Finished::Nothing),
         (None, None) => {
@@ -140,9 +142,7 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
             }
         }
         _ => {
-            return Err(bad_line(
-                "expected one of `format` or `template`, `schema`, `regex`, `choice`, `lark`",
-            ));
+            return Err(bad_line(ONE_OF));
         }
     };
     if let (Some(spec), true) = (&spec, args.show) {
@@ -158,15 +158,21 @@ fn answer(args: &Args, compiler: &GrammarCompiler, line: Map<String, Value>) -> 
     Ok(Value::Object(answer))
 }
 
-fn spec_of(line: &Line) -> Option<ConstraintSpec> {
-    match (&line.regex, &line.choice, &line.lark) {
-        (Some(regex), None, None) => Some(ConstraintSpec::Regex(regex.clone())),
-        (None, Some(choice), None) => Some(ConstraintSpec::Choice(choice.clone())),
-        (None, None, Some(text)) => {
+const ONE_OF: &str = "expected one of `format` or `template`, `schema`, `regex`, `choice`, `lark`, `gbnf`";
+
+/// The grammar that a line gives by itself; `None` if it gives none or several.
+fn spec_of(line: &Line) -> Result<Option<ConstraintSpec>, Value> {
+    Ok(match (&line.regex, &line.choice, &line.lark, &line.gbnf) {
+        (Some(regex), None, None, None) => Some(ConstraintSpec::Regex(regex.clone())),
+        (None, Some(choice), None, None) => Some(ConstraintSpec::Choice(choice.clone())),
+        (None, None, Some(text), None) => {
             Some(ConstraintSpec::Lark { text: text.clone(), markers: line.markers.clone() })
         }
+        (None, None, None, Some(text)) => {
+            Some(lark(gbnf_grammar(text).map_err(|cause| error("bad_grammar", cause))?))
+        }
         _ => None,
-    }
+    })
 }
 
 /// Grammar of a line, the keywords that it does not enforce, and their validation.
@@ -229,7 +235,7 @@ fn processor(line: &Line) -> Result<&'static dyn ModelDataProcessor, Value> {
                 .ok_or_else(|| error("bad_request", format!("no format `{format}`; known: {}", known())))
         }
         (None, Some(template)) => Ok(lm_processors::detect(template, "")),
-        _ => Err(bad_line("expected one of `format` or `template`, `schema`, `regex`, `choice`, `lark`")),
+        _ => Err(bad_line(ONE_OF)),
     }
 }
 

@@ -7,6 +7,7 @@ mod calls;
 mod given;
 mod json_document;
 mod lark;
+mod notations;
 mod reply;
 mod values;
 
@@ -14,6 +15,7 @@ use crate::schema::UnenforcedKeyword;
 pub(crate) use reply::reply_grammar;
 
 pub use json_document::json_grammar;
+pub use notations::{GbnfError, gbnf_grammar, is_gbnf, lark_pattern};
 
 /// A grammar as text, to be compiled with a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

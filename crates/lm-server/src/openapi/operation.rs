@@ -27,8 +27,9 @@ pub(super) fn operation(route: &Route) -> Value {
         "summary": route.summary,
         "responses": responses(route),
     });
-    if let Some(name) = parameter(route) {
-        operation["parameters"] = json!([{"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}}]);
+    let parameters: Vec<Value> = parameters(route).collect();
+    if !parameters.is_empty() {
+        operation["parameters"] = parameters.into();
     }
     if let Some(body) = route.body {
         let content = json!({"schema": reference(body.name), "example": body.example()});
@@ -46,10 +47,20 @@ fn operation_id(route: &Route) -> String {
     [route.method.name()].into_iter().chain(words).collect::<Vec<_>>().join("_")
 }
 
-/// Name of the parameter in a path.
-fn parameter(route: &Route) -> Option<&str> {
-    let (_, rest) = route.path.split_once('{')?;
-    Some(rest.trim_start_matches('*').trim_end_matches('}'))
+/// Parameters of a route: those of its path, then those of its query.
+fn parameters(route: &Route) -> impl Iterator<Item = Value> {
+    let named = names(route).map(|name| {
+        json!({"name": name, "in": "path", "required": true, "schema": {"type": "string", "minLength": 1}})
+    });
+    named.chain(
+        route.query.iter().map(|name| json!({"name": name, "in": "query", "schema": {"type": "string"}})),
+    )
+}
+
+/// Names of the parameters in a path.
+fn names(route: &Route) -> impl Iterator<Item = &str> {
+    let parts = route.path.split('{').skip(1).filter_map(|part| part.split('}').next());
+    parts.map(|name| name.trim_start_matches('*'))
 }
 
 fn responses(route: &Route) -> Value {
@@ -72,7 +83,7 @@ fn error_statuses(route: &Route) -> Vec<u16> {
     let groups = [
         (true, ANY),
         (route.needs_key, GUARDED),
-        (parameter(route).is_some(), NAMED),
+        (names(route).next().is_some(), NAMED),
         (route.body.is_some(), WORKING),
     ];
     let mut statuses: Vec<u16> =

@@ -24,17 +24,41 @@ pub(crate) async fn respond<W: ResponseWriter>(
 /// [`respond`] with what `start` starts.
 pub(crate) async fn run<W: ResponseWriter>(
     app: &App,
-    mut request: ChatRequest,
+    request: ChatRequest,
     start: impl FnOnce(&Engines, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
 ) -> Result<Response, ErrorResponse> {
+    let is_stream = request.stream.is_some();
+    let Started { running, cancel, headers } = self::start(app, request, start).await?;
+    let mut response = match is_stream {
+        true => sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await?,
+        false => json(StatusCode::OK, &running.object().await?),
+    };
+    response.headers_mut().extend(headers);
+    Ok(response)
+}
+
+/// A request that runs.
+pub(crate) struct Started<W> {
+    pub running: Running<W>,
+    /// Cancels it.
+    pub cancel: CancelOnDrop,
+    /// Headers of the response that tell what was left out of the request.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Starts a request.
+pub(crate) async fn start<W: ResponseWriter>(
+    app: &App,
+    mut request: ChatRequest,
+    start: impl FnOnce(&Engines, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
+) -> Result<Started<W>, ErrorResponse> {
     let began = Instant::now();
     let (model, metrics) = (app.models.find(request.model.as_deref())?.clone(), app.metrics.clone());
     let cancel = CancelOnDrop(app.cancel.child());
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
-    let is_stream = request.stream.is_some();
     let left_out = [(TOOLS_LEFT_OUT, request.dropped_tools()), (INPUT_LEFT_OUT, request.dropped_contents())];
-    let left_out = left_out.map(|(header, kinds)| (header, self::left_out(kinds)));
+    let left_out = left_out.map(|(header, kinds)| self::left_out(kinds).map(|kinds| (header, kinds)));
     let started = move || {
         let choices = request.choices;
         let running = model.engines()?.kept(request.keep_alive, |engines| start(engines, request))?;
@@ -42,20 +66,26 @@ pub(crate) async fn run<W: ResponseWriter>(
         Ok(running.observed(move |event| observer.observe(event)))
     };
     let running = app.prepare(started).await?;
-    let mut response = match is_stream {
-        true => sse::respond(running.into_stream(), cancel, app.config.limits.keep_alive).await?,
-        false => json(StatusCode::OK, &running.object().await?),
-    };
-    for (header, kinds) in left_out {
-        response.headers_mut().extend(kinds.map(|kinds| (header, kinds)));
-    }
-    Ok(response)
+    let messages = Some(running.messages_left_out()).filter(|messages| *messages > 0);
+    let messages = messages.map(|messages| (MESSAGES_LEFT_OUT, messages.into()));
+    let headers = left_out.into_iter().flatten().chain(messages).collect();
+    Ok(Started { running, cancel, headers })
+}
+
+/// Counts the tokens of a request's prompt.
+pub(crate) async fn prompt_tokens(app: &App, request: ChatRequest) -> Result<usize, ErrorResponse> {
+    let model = app.models.find(request.model.as_deref())?.clone();
+    let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
+    Ok(rendered.ids.len())
 }
 
 /// Header with the types of the tools that were left out of a request.
 const TOOLS_LEFT_OUT: HeaderName = HeaderName::from_static("x-tools-left-out");
 /// Header with the types of the contents of messages that were left out of a request.
 const INPUT_LEFT_OUT: HeaderName = HeaderName::from_static("x-input-left-out");
+
+/// Header with the number of the oldest messages that were left out of a request.
+const MESSAGES_LEFT_OUT: HeaderName = HeaderName::from_static("x-messages-left-out");
 
 /// Value of a header; `None` if nothing was left out.
 fn left_out(kinds: &[String]) -> Option<HeaderValue> {

@@ -26,7 +26,6 @@ pub(crate) async fn count_tokens(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = AnthropicRequest::count(body, &app.config.limits.request)?;
-    let model = app.models.find(request.model.as_deref())?.clone();
-    let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
-    Ok(response::json(StatusCode::OK, &json!({"input_tokens": rendered.ids.len()})))
+    let tokens = chat::prompt_tokens(&app, request).await?;
+    Ok(response::json(StatusCode::OK, &json!({"input_tokens": tokens})))
 }

@@ -4,6 +4,7 @@ mod body;
 mod chat;
 mod chat_completions;
 mod completions;
+mod conversations;
 mod embeddings;
 mod health;
 mod llama_cpp;

@@ -2,12 +2,13 @@
 
 use axum::routing::on;
 use lm_api::{
-    AnthropicRequest, ChatRequest, CompletionRequest, EmbeddingRequest, OllamaRequest, ResponsesRequest,
+    AnthropicRequest, ChatRequest, CompletionRequest, Conversations, EmbeddingRequest, OllamaRequest,
+    ResponsesRequest,
 };
 
 use super::{
-    chat_completions, completions, embeddings, health, llama_cpp, messages, metrics, models, ollama, openapi,
-    responses, tokens, tools,
+    chat_completions, completions, conversations, embeddings, health, llama_cpp, messages, metrics, models,
+    ollama, openapi, responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
 use crate::route::Route;
@@ -17,6 +18,9 @@ const ANTHROPIC: &str = "Anthropic";
 const OLLAMA: &str = "Ollama";
 const LLAMA_CPP: &str = "llama.cpp";
 const SERVER: &str = "Server";
+
+/// Parameters of lists of items.
+const PAGE: &[&str] = &["limit", "order", "after"];
 
 /// The routes, without the files of the page.
 pub(crate) const ROUTES: &[Route] = &[
@@ -30,10 +34,76 @@ pub(crate) const ROUTES: &[Route] = &[
         .body(ResponsesRequest::BODY)
         .answers(&[(200, Json("Response")), (200, Events)]),
     Route::get("/v1/responses/{id}", |m| on(m, responses::show), OPENAI, "Shows a stored response.")
+        .query(&["stream"])
         .answers(&[(200, Json("Response"))]),
     Route::get("/v1/responses/{id}", |m| on(m, responses::delete), OPENAI, "Removes a stored response.")
         .delete()
         .answers(&[(200, Json("DeletedResponse"))]),
+    Route::post("/v1/responses/{id}/cancel", |m| on(m, responses::cancel), OPENAI, "Cancels a response.")
+        .answers(&[(200, Json("Response"))]),
+    Route::get(
+        "/v1/responses/{id}/input_items",
+        |m| on(m, responses::input_items),
+        OPENAI,
+        "Lists the items that a stored response answers.",
+    )
+    .query(PAGE)
+    .answers(&[(200, Json("ItemList"))]),
+    Route::post(
+        "/v1/responses/input_tokens",
+        |m| on(m, responses::input_tokens),
+        OPENAI,
+        "Counts the tokens of a prompt.",
+    )
+    .body(ResponsesRequest::BODY)
+    .answers(&[(200, Json("ResponseTokens"))]),
+    Route::post("/v1/conversations", |m| on(m, conversations::create), OPENAI, "Creates a conversation.")
+        .body(Conversations::BODY)
+        .answers(&[(200, Json("Conversation"))]),
+    Route::get("/v1/conversations/{id}", |m| on(m, conversations::show), OPENAI, "Shows a conversation.")
+        .answers(&[(200, Json("Conversation"))]),
+    Route::post(
+        "/v1/conversations/{id}",
+        |m| on(m, conversations::update),
+        OPENAI,
+        "Replaces the metadata of a conversation.",
+    )
+    .body(Conversations::METADATA)
+    .answers(&[(200, Json("Conversation"))]),
+    Route::get("/v1/conversations/{id}", |m| on(m, conversations::delete), OPENAI, "Removes a conversation.")
+        .delete()
+        .answers(&[(200, Json("DeletedConversation"))]),
+    Route::get(
+        "/v1/conversations/{id}/items",
+        |m| on(m, conversations::items),
+        OPENAI,
+        "Lists the items of a conversation.",
+    )
+    .query(PAGE)
+    .answers(&[(200, Json("ItemList"))]),
+    Route::post(
+        "/v1/conversations/{id}/items",
+        |m| on(m, conversations::add),
+        OPENAI,
+        "Adds items to a conversation.",
+    )
+    .body(Conversations::ITEMS)
+    .answers(&[(200, Json("ItemList"))]),
+    Route::get(
+        "/v1/conversations/{id}/items/{item}",
+        |m| on(m, conversations::item),
+        OPENAI,
+        "Shows an item of a conversation.",
+    )
+    .answers(&[(200, Json("Item"))]),
+    Route::get(
+        "/v1/conversations/{id}/items/{item}",
+        |m| on(m, conversations::remove),
+        OPENAI,
+        "Removes an item of a conversation.",
+    )
+    .delete()
+    .answers(&[(200, Json("Conversation"))]),
     Route::post("/v1/embeddings", |m| on(m, embeddings::create), OPENAI, "Computes embeddings of texts.")
         .body(EmbeddingRequest::BODY)
         .answers(&[(200, Json("EmbeddingList"))]),

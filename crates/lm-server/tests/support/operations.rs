@@ -14,6 +14,8 @@ pub struct Document(pub Value);
 pub struct Operation {
     pub method: &'static str,
     pub path: String,
+    /// Path with the names of its parameters.
+    pub template: String,
     pub json: Value,
 }
 
@@ -42,7 +44,7 @@ impl Document {
                 "delete" => "DELETE",
                 other => panic!("{other} is unknown"),
             };
-            Operation { method, path: existing(server, path), json: json.clone() }
+            Operation { method, path: existing(server, path), template: path.clone(), json: json.clone() }
         });
         operations.collect()
     }
@@ -98,11 +100,21 @@ impl Operation {
 
 /// Path without parameters.
 fn existing(server: &Running, path: &str) -> String {
-    let id = || server.post("/v1/responses", &json!({"input": "Hello"})).json()["id"].clone();
-    match path.split_once('{') {
-        Some((_, "id}")) => path.replace("{id}", id().as_str().expect("an id")),
-        Some((_, "name}")) => path.replace("{name}", "other/name"),
-        Some(other) => panic!("{other:?} is unknown"),
-        None => path.to_owned(),
-    }
+    let id = |object: &Value| object["id"].as_str().expect("an id").to_owned();
+    let path = path.replace("{name}", "other/name");
+    let path = match path.split_once("/{id}") {
+        Some(("/v1/responses", rest)) => {
+            let created = json!({"input": "Hello", "background": rest == "/cancel"});
+            path.replace("{id}", &id(&server.post("/v1/responses", &created).json()))
+        }
+        Some(("/v1/conversations", _)) => {
+            let created = json!({"items": [{"role": "user", "content": "Hello"}]});
+            let conversation = id(&server.post("/v1/conversations", &created).json());
+            let items = server.get(&format!("/v1/conversations/{conversation}/items")).json();
+            path.replace("{id}", &conversation).replace("{item}", &id(&items["data"][0]))
+        }
+        _ => path,
+    };
+    assert!(!path.contains('{'), "{path} has an unknown parameter");
+    path
 }

@@ -3,12 +3,13 @@
 mod ids;
 
 use std::convert::Infallible;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
-use lm_processors::{Layout, json_grammar};
+use lm_processors::{Layout, gbnf_grammar, is_gbnf, json_grammar};
 use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
 use lm_template::{Message, ToolSpec};
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ const FORM_COMPLETED: &str = "note: the reply was cut: its form was completed wi
 const CALL_CUT_OFF: &str = "note: a tool call was cut off by the token limit and left out; --max-tokens (-n) or --context allows more";
 
 /// Arguments that apply to conversations only.
-const CHAT_ARGS: [&str; 11] = [
+const CHAT_ARGS: [&str; 12] = [
     "image",
     "audio",
     "tools",
@@ -66,6 +67,7 @@ const CHAT_ARGS: [&str; 11] = [
     "schema",
     "regex",
     "choice",
+    "grammar",
 ];
 
 #[derive(Debug, clap::Args)]
@@ -122,6 +124,10 @@ struct ReplyArgs {
     /// --schema
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["schema", "regex"], allow_hyphen_values = true)]
     choice: Vec<String>,
+    /// Constrain the answer to the grammar in FILE, written in GBNF or llguidance's Lark dialect; with --tools as
+    /// for --schema
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["schema", "regex", "choice"])]
+    grammar: Option<PathBuf>,
 }
 
 impl ReplyArgs {
@@ -129,10 +135,14 @@ impl ReplyArgs {
     /// must be a call.
     fn check(&self, tools: &[ToolSpec]) -> Result<()> {
         let is_call = matches!(self.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-        if is_call && (self.schema.is_some() || self.regex.is_some() || !self.choice.is_empty()) {
+        let is_constrained = self.schema.is_some()
+            || self.regex.is_some()
+            || self.grammar.is_some()
+            || !self.choice.is_empty();
+        if is_call && is_constrained {
             return Err(usage(
-                "--schema, --regex and --choice constrain an answer, and with this --tool-choice the reply is a \
-                 call",
+                "--schema, --regex, --choice and --grammar constrain an answer, and with this --tool-choice the \
+                 reply is a call",
             ));
         }
         let Some(ToolChoice::Named(name)) = &self.tool_choice else { return Ok(()) };
@@ -150,14 +160,25 @@ impl ReplyArgs {
         if let Some(choice) = &self.tool_choice {
             turn.tool_choice = choice.clone();
         }
-        turn.response_format = match (&self.schema, &self.regex) {
-            (Some(schema), _) => Some(ResponseFormat::JsonSchema(read_schema(schema)?)),
-            (None, Some(pattern)) => Some(ResponseFormat::Regex(pattern.clone())),
-            (None, None) if self.choice.is_empty() => None,
-            (None, None) => Some(ResponseFormat::Choice(self.choice.clone())),
+        turn.response_format = match (&self.schema, &self.regex, &self.grammar) {
+            (Some(schema), _, _) => Some(ResponseFormat::JsonSchema(read_schema(schema)?)),
+            (_, Some(pattern), _) => Some(ResponseFormat::Regex(pattern.clone())),
+            (_, _, Some(path)) => Some(ResponseFormat::Lark(read_grammar(path)?)),
+            _ if self.choice.is_empty() => None,
+            _ => Some(ResponseFormat::Choice(self.choice.clone())),
         };
         Ok(())
     }
+}
+
+/// Reads a grammar as Lark text.
+fn read_grammar(path: &Path) -> Result<String> {
+    let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+    if !is_gbnf(&text) {
+        return Ok(text);
+    }
+    let grammar = gbnf_grammar(&text).with_context(|| path.display().to_string())?;
+    Ok(grammar.lark)
 }
 
 /// Parser of `--tool-choice` for clap.

@@ -1,0 +1,47 @@
+//! Lists of items in pages.
+
+use serde_json::{Value, json};
+
+use crate::error::{ApiError, Result};
+use crate::fields::shown;
+
+/// Default number of items of a page, and the maximum.
+const PAGE: (usize, usize) = (20, 100);
+
+/// Returns a page of items as a list object. `query` has the parameters of the URL: `limit` (1 to 100; 20 if
+/// absent), `order` (`desc`, the default, or `asc`) and `after`, the id of the item before the page.
+///
+/// ```
+/// use lm_api::item_page;
+/// use serde_json::json;
+///
+/// let items = ["a", "b", "c"].map(|id| json!({"id": id})).to_vec();
+/// let page = item_page(items, &[("order".into(), "asc".into()), ("limit".into(), "2".into())])?;
+/// assert_eq!((&page["last_id"], &page["has_more"]), (&json!("b"), &json!(true)));
+/// # Ok::<(), lm_api::ApiError>(())
+/// ```
+///
+/// # Errors
+/// When a parameter has another value; others are ignored.
+pub fn item_page(mut items: Vec<Value>, query: &[(String, String)]) -> Result<Value> {
+    let given = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let wrong = |name: &str, expected: &str| {
+        ApiError::unexpected(name, shown(&given(name).unwrap_or_default().into()), expected)
+    };
+    match given("order") {
+        Some("asc") => {}
+        None | Some("desc") => items.reverse(),
+        Some(_) => return Err(wrong("order", "\"asc\" or \"desc\"")),
+    }
+    let limit = given("limit").map(|limit| limit.parse().ok().filter(|limit| (1..=PAGE.1).contains(limit)));
+    let limit = limit.unwrap_or(Some(PAGE.0)).ok_or_else(|| wrong("limit", "a number from 1 to 100"))?;
+    if let Some(after) = given("after") {
+        let before = items.iter().position(|item| item["id"] == after);
+        items.drain(..=before.ok_or_else(|| wrong("after", "the id of an item"))?);
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
+    let (first, last) = (id(items.first()), id(items.last()));
+    Ok(json!({"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more}))
+}

@@ -1,0 +1,110 @@
+//! Conversations that do not fit the context.
+
+use lm_api::{
+    ApiError, ChatEngine, ChatRequest, Limits, OllamaRequest, OllamaWriter, ResponseStore, ResponsesRequest,
+    ResponsesWriter, Value,
+};
+use lm_conversation::{ConversationConfig, PromptTemplate};
+use lm_session::testing::{FakeLm, loaded, tokenizer};
+use lm_session::{Engine, EngineSettings};
+use serde_json::json;
+
+use crate::support::TEMPLATE;
+
+const CONTEXT: usize = 512;
+
+/// An engine whose context is small, of replies that are alike.
+fn chat() -> ChatEngine {
+    let model = FakeLm::scripted(&tokenizer(), std::iter::repeat_n("Hello!", 64)).with_context_len(CONTEXT);
+    let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
+    let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+    let processor = lm_processors::by_name("hermes");
+    let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
+    ChatEngine::new(engine, config)
+}
+
+/// `turns` questions and answers after instructions, and a last question.
+fn messages(turns: usize) -> Vec<Value> {
+    let turn = |turn| {
+        let question = json!({"role": "user", "content": format!("question {turn} {}", "x ".repeat(8))});
+        [question, json!({"role": "assistant", "content": format!("answer {turn}")})]
+    };
+    let system = json!({"role": "system", "content": "Rules."});
+    let last = json!({"role": "user", "content": "the last question"});
+    [system].into_iter().chain((0..turns).flat_map(turn)).chain([last]).collect()
+}
+
+fn ollama(fields: Value) -> ChatRequest {
+    let mut body = json!({"model": "m", "stream": false});
+    for (key, value) in fields.as_object().expect("an object") {
+        body[key] = value.clone();
+    }
+    OllamaRequest::chat(body, &Limits::default()).expect("a request")
+}
+
+/// Number of messages that were left out, and tokens of the prompt that ran.
+fn run(request: ChatRequest) -> Result<(usize, usize), ApiError> {
+    let running = chat().start(request, OllamaWriter::chat)?;
+    let left_out = running.messages_left_out();
+    let tokens = running.wait()?["prompt_eval_count"].as_u64().expect("a number");
+    Ok((left_out, usize::try_from(tokens).expect("a count")))
+}
+
+#[test]
+fn oldest_messages_are_left_out() {
+    assert_eq!(run(ollama(json!({"messages": messages(3)}))).expect("it fits").0, 0);
+    let request = ollama(json!({"messages": messages(40), "options": {"num_predict": 20}}));
+    let (left_out, tokens) = run(request).expect("it is shortened");
+    assert!(left_out > 40 && left_out < 80, "{left_out}");
+    // No more than needed: the next message would not leave room for the reply.
+    assert!(tokens + 20 <= CONTEXT && tokens + 20 > CONTEXT - 40, "{tokens}");
+    // A reply without a limit has a quarter of the context.
+    let (_, tokens) = run(ollama(json!({"messages": messages(40)}))).expect("it is shortened");
+    assert!(tokens <= CONTEXT * 3 / 4 && tokens > CONTEXT * 3 / 4 - 40, "{tokens}");
+}
+
+#[test]
+fn without_truncation_the_prompt_is_too_long() {
+    let error =
+        run(ollama(json!({"messages": messages(40), "truncate": false}))).expect_err("it is too long");
+    assert_eq!(error.code, Some("context_length_exceeded"), "{error}");
+    // What is always kept does not fit.
+    let long = json!([{"role": "user", "content": "x ".repeat(2_000)}]);
+    let error = run(ollama(json!({"messages": long}))).expect_err("it is too long");
+    assert_eq!(error.code, Some("context_length_exceeded"), "{error}");
+}
+
+#[test]
+fn results_of_tools_stay_with_their_calls() {
+    let call = |id: usize| json!({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"n": id}}}]});
+    let result = |id: usize| json!({"role": "tool", "content": format!("result {id} {}", "y ".repeat(20))});
+    let mut messages = vec![json!({"role": "user", "content": "question"})];
+    messages.extend((0..30).flat_map(|id| [call(id), result(id)]));
+    let request = ollama(json!({"messages": messages}));
+    let running = chat().start(request.clone(), OllamaWriter::chat).expect("it is shortened");
+    assert_eq!(running.messages_left_out() % 2, 1, "the question, and pairs of calls and results");
+    assert!(running.wait().is_ok());
+}
+
+#[test]
+fn responses_truncate_on_request() {
+    let input: Vec<Value> = messages(40);
+    for (truncation, fits) in [("auto", true), ("disabled", false)] {
+        let (store, limits) = (ResponseStore::default(), Limits::default());
+        let body = json!({"input": input, "truncation": truncation});
+        let request = ResponsesRequest::from_json_within(body, &store, &limits).expect("a request");
+        let chat_request = request.chat.clone();
+        let running = chat().start(chat_request, |_, model| ResponsesWriter::new(request, model, &store));
+        match running {
+            Ok(running) => {
+                assert!(fits && running.messages_left_out() > 40);
+                let object = running.wait().expect("a reply");
+                assert_eq!(object["truncation"], "auto");
+                // All items are stored: a model with a longer context could read them.
+                let stored = store.get(object["id"].as_str().unwrap()).expect("it is stored");
+                assert_eq!(stored.items.len(), input.len() + 1);
+            }
+            Err(error) => assert!(!fits && error.code == Some("context_length_exceeded"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Grammars in GBNF accept what llama.cpp accepts, patterns of Lark grammars what Lark accepts.
+
+use std::sync::Arc;
+
+use lm_processors::{gbnf_grammar, is_gbnf, lark_pattern, schema_pattern};
+use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, testing};
+use serde_json::Value;
+
+/// Verdicts of llama.cpp, by `testdata/grammars/generate.py`.
+fn golden(key: &str) -> Vec<Value> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/grammars/golden.json");
+    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    golden[key].as_array().unwrap().clone()
+}
+
+fn compiled(grammar: &str) -> CompiledConstraint {
+    let grammar = gbnf_grammar(grammar).unwrap_or_else(|error| panic!("{grammar}: {error}"));
+    let compiler = GrammarCompiler::new(&Arc::new(testing::tokenizer())).unwrap();
+    let spec = ConstraintSpec::Lark { text: grammar.lark.clone(), markers: grammar.markers };
+    compiler.compile(&spec).unwrap_or_else(|error| panic!("{error}\n{}", grammar.lark))
+}
+
+#[test]
+fn verdicts_equal_llama_cpp() {
+    let grammars = golden("grammars");
+    assert!(grammars.len() > 20);
+    let mut wrong = Vec::new();
+    for case in &grammars {
+        let text = case["grammar"].as_str().unwrap();
+        assert!(is_gbnf(text), "{text}");
+        let grammar = compiled(text);
+        for (text, accepted) in case["texts"].as_object().unwrap() {
+            let verdict = grammar.check(text).unwrap();
+            if (verdict == Acceptance::Accepted) != *accepted {
+                wrong.push(format!("{}: {text:?} is {verdict:?}, llama.cpp: {accepted}", case["name"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn faulty_grammars_are_refused_with_their_line() {
+    let faults = golden("faults");
+    assert!(faults.len() > 10);
+    for case in faults {
+        let text = format!("# {}\n{}", case["name"], case["grammar"].as_str().unwrap());
+        let error = gbnf_grammar(&text).expect_err(&text);
+        assert!(matches!(error.line, 1 | 2) && !error.message.is_empty(), "{text}: {error}");
+    }
+    let error = gbnf_grammar("root ::= item\nitem ::= \"a\" |\n  [b-a]\n").unwrap_err();
+    assert_eq!(error.to_string(), "GBNF, line 3: the range from 'b' to 'a' is empty");
+    let error = gbnf_grammar("root ::= \"a\"{3000}").unwrap_err();
+    assert_eq!(error.to_string(), "GBNF, line 1: expected a number up to 2000, found `3000}`");
+    let error = gbnf_grammar("root ::= \"a\"\nroot ::= \"b\"").unwrap_err();
+    assert_eq!(error.to_string(), "GBNF, line 2: the rule `root` is defined twice");
+    let error = gbnf_grammar("root ::= <think> \"a\"").unwrap_err();
+    assert_eq!(error.to_string(), "GBNF, line 1: elements that name tokens are not supported");
+    let error = gbnf_grammar(&format!("root ::= {}", "(".repeat(100_000))).unwrap_err();
+    assert_eq!(error.to_string(), "GBNF, line 1: groups are nested deeper than 64");
+}
+
+#[test]
+fn lark_is_not_taken_for_gbnf() {
+    for lark in ["start: \"::=\"", "// root ::= x\nstart: /a/", "start: x # ::=\nx: \"a\"", ""] {
+        assert!(!is_gbnf(lark), "{lark}");
+    }
+    for gbnf in ["root ::= \"a\"", "# a comment\n\nroot  ::= [a]", "root\n::= x"] {
+        assert!(is_gbnf(gbnf), "{gbnf}");
+    }
+}
+
+#[test]
+fn many_rules_are_translated_in_linear_time() {
+    let chain: String = (0..20_000).map(|rule| format!("r{rule} ::= \"a\" r{}\n", rule + 1)).collect();
+    let grammar = gbnf_grammar(&format!("root ::= r0\n{chain}r20000 ::= \"b\"")).unwrap();
+    assert!(grammar.lark.lines().count() > 20_000);
+}
+
+#[test]
+fn patterns_accept_what_lark_accepts() {
+    let compiler = GrammarCompiler::new(&Arc::new(testing::tokenizer())).unwrap();
+    let mut wrong = Vec::new();
+    for case in golden("lark") {
+        let grammar = case["grammar"].as_str().unwrap();
+        let pattern = lark_pattern(grammar).unwrap_or_else(|| panic!("no pattern: {grammar}"));
+        let compiled = compiler.compile(&ConstraintSpec::Regex(pattern.clone())).unwrap();
+        assert!(schema_pattern(&pattern).is_some(), "{pattern}");
+        for (text, accepted) in case["texts"].as_object().unwrap() {
+            let verdict = compiled.check(text).unwrap();
+            if (verdict == Acceptance::Accepted) != *accepted {
+                wrong.push(format!("{}: {text:?} is {verdict:?}, Lark: {accepted}\n{pattern}", case["name"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for case in golden("no_pattern") {
+        assert_eq!(lark_pattern(case["grammar"].as_str().unwrap()), None, "{}", case["name"]);
+    }
+}
+
+#[test]
+fn patterns_are_bounded() {
+    let doubling: String = (0..40).map(|rule| format!("r{rule}: r{} r{}\n", rule + 1, rule + 1)).collect();
+    assert_eq!(lark_pattern(&format!("start: r0\n{doubling}r40: \"a\"")), None);
+    assert_eq!(lark_pattern(&format!("start: {}", "(".repeat(100_000))), None);
+    assert_eq!(lark_pattern("start: \"a\" ~ 3000"), None);
+}

@@ -1,0 +1,47 @@
+//! GBNF, the grammar format of llama.cpp, as a Lark grammar.
+//!
+//! Source: `grammars/README.md` and `src/llama-grammar.cpp` of llama.cpp, as of 2026-11. Its elements that
+//! name tokens (`<think>`, `<[1000]>`) are refused: a grammar here is compiled for any tokenizer.
+
+use super::{gbnf_parser, gbnf_writer};
+use crate::grammar::Grammar;
+
+/// A fault of a grammar in GBNF.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("GBNF, line {line}: {message}")]
+pub struct GbnfError {
+    /// Line of the fault, from 1.
+    pub line: usize,
+    /// Description of the fault: what was expected and what came.
+    pub message: String,
+}
+
+/// Translates a grammar in GBNF, with the start rule `root`, to llguidance's Lark dialect.
+///
+/// Rules that do not refer to themselves become terminals, as do such parts of the others. A terminal of a
+/// recursive rule matches the longest text: a shorter match, after which the rest of the rule would fit, is
+/// not found. (`[a-z]* "x"` in a recursive rule matches nothing, since the class takes the `x`.)
+///
+/// # Errors
+/// [`GbnfError`] names the line of a syntax error, of a rule that is defined twice, and of the first mention
+/// of one that is not defined.
+///
+/// ```
+/// use lm_processors::gbnf_grammar;
+///
+/// let grammar = gbnf_grammar("root ::= sum\nsum ::= [0-9]+ (\"+\" sum)?")?;
+/// assert!(grammar.lark.contains("start: "));
+/// assert_eq!(gbnf_grammar("root ::= other").unwrap_err().to_string(), "GBNF, line 1: no rule `other`");
+/// # Ok::<(), lm_processors::GbnfError>(())
+/// ```
+pub fn gbnf_grammar(text: &str) -> Result<Grammar, GbnfError> {
+    Ok(gbnf_writer::lark(&gbnf_parser::parse(text)?))
+}
+
+/// Returns true if a text is a grammar in GBNF: one of its lines has `::=` before any quote, bracket or
+/// comment, as no line of a Lark grammar has.
+pub fn is_gbnf(text: &str) -> bool {
+    let before_quotes =
+        |line: &str| line.split(['"', '[', '/', '#']).next().is_some_and(|it| it.contains("::="));
+    text.lines().any(before_quotes)
+}

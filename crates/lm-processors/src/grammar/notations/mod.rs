@@ -1,0 +1,11 @@
+//! Grammars in the notations of others.
+
+mod expression;
+mod gbnf;
+mod gbnf_parser;
+mod gbnf_writer;
+mod lark_parser;
+mod lark_pattern;
+
+pub use gbnf::{GbnfError, gbnf_grammar, is_gbnf};
+pub use lark_pattern::lark_pattern;
