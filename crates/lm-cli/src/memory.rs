@@ -22,7 +22,7 @@ impl Memory {
     pub fn of(model: Option<&Path>, args: &LoadArgs) -> Option<Self> {
         let is_checked = args.memory.is_some() || model.is_some();
         let bytes = args.memory.or_else(available_memory)?;
-        (is_checked && args.device != Device::Gpu).then_some(Self { bytes })
+        (is_checked && args.device.resolved() != Device::Gpu).then_some(Self { bytes })
     }
 
     /// Chooses the unspecified values so that the model fits; prints the choice on standard error.

@@ -23,10 +23,17 @@ pub enum Device {
     NdArray,
     /// A GPU, through wgpu (features `wgpu`, `vulkan`, `metal`).
     Gpu,
+    /// [`Gpu`](Self::Gpu) if its feature is compiled in and the machine has a GPU, [`Cpu`](Self::Cpu)
+    /// otherwise; a driver that runs on the CPU is no GPU. See [`Device::resolved`].
+    Auto,
 }
 
 impl Device {
-    /// Devices compiled into this build; empty without the burn layer. The machine may lack them.
+    /// Every device, by name.
+    const ALL: [Self; 4] = [Self::Cpu, Self::NdArray, Self::Gpu, Self::Auto];
+
+    /// Devices compiled into this build, without [`Auto`](Self::Auto); empty without the burn layer. The
+    /// machine may lack them.
     pub fn available() -> &'static [Device] {
         &[
             #[cfg(feature = "burn")]
@@ -44,6 +51,7 @@ impl Device {
             Device::Cpu => "cpu",
             Device::NdArray => "ndarray",
             Device::Gpu => "gpu",
+            Device::Auto => "auto",
         }
     }
 }
@@ -58,7 +66,7 @@ impl FromStr for Device {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        find_named("device", name, &[Device::Cpu, Device::NdArray, Device::Gpu], Device::name)
+        find_named("device", name, &Device::ALL, Device::name)
     }
 }
 
@@ -68,11 +76,11 @@ mod tests {
 
     #[test]
     fn names_round_trip_and_unknown_names_list_the_known() {
-        for device in [Device::Cpu, Device::NdArray, Device::Gpu] {
+        for device in Device::ALL {
             assert_eq!(device.to_string().parse::<Device>().unwrap(), device);
         }
         let error = "tpu".parse::<Device>().unwrap_err();
-        assert_eq!(error.to_string(), "unknown device `tpu`, expected one of: cpu, ndarray, gpu");
+        assert_eq!(error.to_string(), "unknown device `tpu`, expected one of: cpu, ndarray, gpu, auto");
     }
 
     #[test]

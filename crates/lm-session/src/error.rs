@@ -332,6 +332,12 @@ pub enum Error {
         /// Name of the model.
         name: String,
     },
+    /// The engine was still at work at the end of [`crate::Engine::wait_idle`]. The work continues.
+    #[error("the engine is still at work after {:.3} s", timeout.as_secs_f64())]
+    NotIdle {
+        /// The given time.
+        timeout: std::time::Duration,
+    },
     /// The worker thread has ended.
     #[error("the engine has stopped")]
     EngineStopped,

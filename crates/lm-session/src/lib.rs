@@ -30,7 +30,7 @@ pub use constraint::{
     Acceptance, ChannelBudget, CompiledConstraint, Constraint, ConstraintRecord, ConstraintSpec, Ending,
     GrammarCompiler, GrammarConstraint, TokenMask,
 };
-pub use engine::{Engine, EngineActivity, MediaTokens, ModelState, Models};
+pub use engine::{Engine, EngineActivity, EngineTask, MediaTokens, ModelState, Models};
 pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
 pub use generate::{Pooling, normalized};

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{endless, last, prompt, random_engine, tokens};
 use futures_util::StreamExt;
-use lm_session::{EngineSettings, FinishReason, GenerateParams, SessionEvent};
+use lm_session::{EngineSettings, Error, FinishReason, GenerateParams, SessionEvent};
 
 #[test]
 fn deadline_ends_a_running_generation() {
@@ -78,4 +78,38 @@ fn dropped_session_ends_its_generation() {
     drop(session);
     let reason = last(generation).reason;
     assert!(matches!(reason, FinishReason::Cancelled | FinishReason::ContextFull), "{reason:?}");
+}
+
+#[test]
+fn wait_for_an_idle_engine_ends_with_its_last_request() {
+    let engine = random_engine(EngineSettings::default());
+    engine.wait_idle(Duration::ZERO).unwrap_or_else(|error| assert!(matches!(error, Error::NotIdle { .. })));
+    let (mut one, mut other) = (endless(&engine), endless(&engine));
+    let running = [one.submit(&[1, 2, 3], tokens(20)).unwrap(), other.submit(&[4, 5], tokens(30)).unwrap()];
+    engine.wait_idle(Duration::from_secs(60)).unwrap();
+    assert_eq!(engine.activity().running_requests, 0);
+    let counts = running.map(|generation| last(generation).usage.output_tokens);
+    assert_eq!(counts, [20, 30]);
+    // It can be used afterwards.
+    assert_eq!(last(one.submit(&[1], tokens(2)).unwrap()).usage.output_tokens, 2);
+}
+
+#[test]
+fn wait_for_an_idle_engine_has_a_limit_and_waits_for_tasks() {
+    let engine = random_engine(EngineSettings::default());
+    let mut session = endless(&engine);
+    let task = engine.task();
+    let timeout = Duration::from_millis(20);
+    let error = engine.wait_idle(timeout).unwrap_err();
+    assert!(matches!(error, Error::NotIdle { timeout: given } if given == timeout), "{error}");
+    assert_eq!(error.to_string(), "the engine is still at work after 0.020 s");
+    let worker = std::thread::spawn(move || {
+        let finished = last(session.submit(&[1, 2], tokens(5)).unwrap());
+        drop(task);
+        finished.usage.output_tokens
+    });
+    engine.wait_idle(Duration::from_secs(60)).unwrap();
+    assert_eq!(worker.join().expect("no panic"), 5);
+    engine.shutdown();
+    assert!(matches!(engine.wait_idle(timeout), Err(Error::EngineStopped)));
 }

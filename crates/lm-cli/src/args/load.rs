@@ -13,7 +13,8 @@ use super::{numbers, usage};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct LoadArgs {
-    /// Device to run on: cpu, ndarray or gpu; ndarray and gpu need a build with the feature
+    /// Device to run on: cpu, ndarray, gpu, or auto for a GPU if there is one; ndarray and gpu need a build with
+    /// the feature
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Device,
     /// Number of CPU threads [default: all cores]
@@ -60,6 +61,7 @@ impl LoadArgs {
             kv_dtype: self.kv.unwrap_or_default(),
             pack_cache: self.pack_cache()?,
             adapters: self.lora.iter().cloned().collect(),
+            ..LoadOptions::default()
         })
     }
 }

@@ -5,6 +5,22 @@ use crate::error::{Error, Result};
 use crate::host::Isa;
 
 impl Device {
+    /// Returns the device that [`Auto`](Self::Auto) means on this machine; the others unchanged. The first
+    /// call in a build with a GPU opens it.
+    ///
+    /// ```
+    /// use lm_kernels::Device;
+    /// assert_eq!(Device::Cpu.resolved(), Device::Cpu);
+    /// assert!(matches!(Device::Auto.resolved(), Device::Cpu | Device::Gpu));
+    /// ```
+    pub fn resolved(self) -> Self {
+        match self {
+            Device::Auto if has_gpu() => Device::Gpu,
+            Device::Auto => Device::Cpu,
+            device => device,
+        }
+    }
+
     /// Returns the burn device of this name, never burn's default device, which depends on the features that
     /// other crates of the build enable.
     ///
@@ -14,10 +30,10 @@ impl Device {
     /// on the CPU.
     pub fn burn(self) -> Result<burn::tensor::Device> {
         Isa::requested()?;
-        match self {
-            Device::Cpu => Ok(burn::tensor::Device::flex()),
+        match self.resolved() {
             Device::NdArray => ndarray(),
             Device::Gpu => gpu(),
+            Device::Cpu | Device::Auto => Ok(burn::tensor::Device::flex()),
         }
     }
 }
@@ -32,18 +48,48 @@ fn ndarray() -> Result<burn::tensor::Device> {
     Err(Error::DeviceNotCompiled { device: Device::NdArray.name(), feature: "ndarray" })
 }
 
-/// Initialised once per process: the runtime rejects a second initialisation of the same adapter.
 #[cfg(feature = "wgpu")]
 fn gpu() -> Result<burn::tensor::Device> {
-    use std::sync::OnceLock;
-
-    static GPU: OnceLock<std::result::Result<burn::tensor::Device, String>> = OnceLock::new();
-    GPU.get_or_init(|| burn::tensor::Device::wgpu_options().init().map_err(|error| error.to_string()))
-        .clone()
-        .map_err(|reason| Error::NoAdapter { reason })
+    adapter().map(|adapter| adapter.device)
 }
 
 #[cfg(not(feature = "wgpu"))]
 fn gpu() -> Result<burn::tensor::Device> {
     Err(Error::DeviceNotCompiled { device: Device::Gpu.name(), feature: "wgpu" })
+}
+
+/// Returns true if there is a GPU that is not a driver on the CPU.
+#[cfg(feature = "wgpu")]
+fn has_gpu() -> bool {
+    adapter().is_ok_and(|adapter| !adapter.is_software)
+}
+
+#[cfg(not(feature = "wgpu"))]
+fn has_gpu() -> bool {
+    false
+}
+
+/// The adapter that wgpu prefers.
+#[cfg(feature = "wgpu")]
+#[derive(Clone)]
+struct Adapter {
+    device: burn::tensor::Device,
+    is_software: bool,
+}
+
+/// Initialised once per process: the runtime rejects a second initialisation of the same adapter.
+#[cfg(feature = "wgpu")]
+fn adapter() -> Result<Adapter> {
+    use std::sync::OnceLock;
+
+    use burn_wgpu::wgpu::DeviceType;
+
+    static ADAPTER: OnceLock<std::result::Result<Adapter, String>> = OnceLock::new();
+    let open = || {
+        let (device, setup) =
+            burn::tensor::Device::wgpu_options().init_with_setup().map_err(|error| error.to_string())?;
+        let is_software = setup.adapter.get_info().device_type == DeviceType::Cpu;
+        Ok(Adapter { device, is_software })
+    };
+    ADAPTER.get_or_init(open).clone().map_err(|reason| Error::NoAdapter { reason })
 }

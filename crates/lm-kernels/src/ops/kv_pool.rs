@@ -66,7 +66,7 @@ impl KvPool {
     /// As [`Device::burn`], [`PagedLayer::new`] and [`StatePages::new`].
     pub fn new(device: Device, layout: &CacheLayout, num_pages: usize, dtype: KvDtype) -> Result<Self> {
         let burn = device.burn()?;
-        let on_host = matches!(device, Device::Cpu | Device::NdArray);
+        let on_host = device.resolved() != Device::Gpu;
         let dtype = if on_host { dtype } else { on_device(dtype, &burn) };
         let new_space = |space| {
             let (num_pages, layers) = (layout.pages_of(space, num_pages), layout.stores(space));

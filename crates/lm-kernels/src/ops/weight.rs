@@ -86,9 +86,9 @@ impl Weight {
     /// As [`Device::burn`].
     pub fn place(device: Device, packed: PackedMatrix) -> Result<Self> {
         let burn = device.burn()?;
-        Ok(match device {
-            Device::Cpu | Device::NdArray => Self::from(Arc::new(packed)),
+        Ok(match device.resolved() {
             Device::Gpu => Self::upload(&packed, &burn),
+            Device::Cpu | Device::NdArray | Device::Auto => Self::from(Arc::new(packed)),
         })
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 
-use lm_kernels::WeightFormat;
+use lm_kernels::{Device, WeightFormat};
 use lm_tokenizer::Tokenizer;
 
 use super::pack_cache::PackCacheEntry;
@@ -128,7 +128,8 @@ impl ModelFolder {
             done_bytes = part.done_bytes;
             progress(LoadProgress { total_bytes: part.total_bytes + vision_bytes + audio_bytes, ..part });
         };
-        let device = options.device;
+        let device = options.device.resolved();
+        let of_encoder = |given: Option<Device>| given.map_or(device, Device::resolved);
         let mut loader =
             WeightLoader::new(checkpoint, architecture, &spec, device, storage, &adapters, &mut of_decoder)?;
         if let Some(records) = records {
@@ -138,9 +139,13 @@ impl ModelFolder {
         let mut of_vision = |part: LoadProgress| {
             progress(LoadProgress { total_bytes: part.total_bytes + audio_bytes, ..part });
         };
-        let vision = vision.map(|part| part.load(&stored, device, done_bytes, &mut of_vision)).transpose()?;
+        let vision = vision
+            .map(|part| part.load(&stored, of_encoder(options.vision), done_bytes, &mut of_vision))
+            .transpose()?;
         let done_bytes = done_bytes + vision_bytes;
-        let audio = audio.map(|part| part.load(&stored, device, done_bytes, &mut *progress)).transpose()?;
+        let audio = audio
+            .map(|part| part.load(&stored, of_encoder(options.audio), done_bytes, &mut *progress))
+            .transpose()?;
         let encoder_bytes = vision.iter().map(|part| part.1).chain(audio.iter().map(|part| part.1));
         encoder_bytes.for_each(|bytes| model.count_weights(bytes));
         let adapters = adapters.iter().map(|folder| model.adapter_loader().load_folder(folder));

@@ -17,6 +17,10 @@ use crate::media::{AudioEncoder, VisionEncoder};
 pub struct LoadOptions {
     /// Device of weights and cache. Default: the CPU.
     pub device: Device,
+    /// Device of the encoder of images. Default: the model's, `device`.
+    pub vision: Option<Device>,
+    /// Device of the encoder of audio. Default: the model's, `device`.
+    pub audio: Option<Device>,
     /// Format of the matrices; `None` keeps the stored format.
     pub quantization: Option<WeightFormat>,
     /// Storage type of keys and values. Default: f16.

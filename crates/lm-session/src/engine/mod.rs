@@ -17,6 +17,7 @@ use crate::constraint::GrammarCompiler;
 use crate::engine::activity::ActivityGauge;
 use crate::engine::adapter_registry::EngineAdapters;
 use crate::engine::derived::DerivedValues;
+use crate::engine::idle::TaskCount;
 use crate::engine::media::EngineMedia;
 use crate::engine::residency::{ModelSource, Residency};
 use crate::error::{Error, Result};
@@ -34,6 +35,7 @@ mod adapter_registry;
 mod adapters;
 mod derived;
 mod grammars;
+mod idle;
 mod media;
 mod memory;
 mod models;
@@ -42,6 +44,7 @@ mod residency;
 mod worker;
 
 pub use activity::EngineActivity;
+pub use idle::EngineTask;
 pub use media::MediaTokens;
 pub use models::{ModelState, Models};
 
@@ -73,6 +76,7 @@ struct Shared {
     commands: Sender<Command>,
     admission: Admission,
     activity: Arc<ActivityGauge>,
+    tasks: TaskCount,
     worker: Mutex<Option<JoinHandle<()>>>,
     /// True since the start of the shutdown.
     stopped: AtomicBool,
@@ -141,6 +145,7 @@ impl Engine {
             commands,
             admission,
             activity,
+            tasks: TaskCount::default(),
             worker: Mutex::new(Some(worker)),
             stopped: AtomicBool::new(false),
             sessions_opened: AtomicU64::new(0),

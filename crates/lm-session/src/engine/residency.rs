@@ -46,6 +46,8 @@ pub(crate) struct Residency {
     totals: Totals,
     /// True after [`Command::Shutdown`].
     stopped: bool,
+    /// Callers of [`Command::WaitIdle`].
+    idle_waiters: Vec<Sender<()>>,
 }
 
 impl Residency {
@@ -61,8 +63,10 @@ impl Residency {
     ) -> Result<Self> {
         let info = loaded.model.info().clone();
         let scheduler = None;
+        let totals = Totals::default();
+        let (stopped, idle_waiters) = (false, Vec::new());
         let mut residency =
-            Self { scheduler, source, info, settings, commands, totals: Totals::default(), stopped: false };
+            Self { scheduler, source, info, settings, commands, totals, stopped, idle_waiters };
         residency.scheduler = Some(residency.start(loaded)?);
         Ok(residency)
     }
@@ -132,12 +136,21 @@ impl Residency {
         }
     }
 
+    /// Answers the callers that wait for an idle engine, if it is.
+    pub fn answer_waiters(&mut self) {
+        if self.scheduler.as_ref().is_none_or(Scheduler::is_idle) {
+            // The receivers may be dropped.
+            self.idle_waiters.drain(..).for_each(|waiter| drop(waiter.send(())));
+        }
+    }
+
     /// Handles a command. A request loads the model if it is not in memory.
     pub fn handle(&mut self, command: Command) {
         match (command, &mut self.scheduler) {
             (Command::Unload(answer), _) => {
                 let _ = answer.send(self.unload()); // The receiver may be dropped.
             }
+            (Command::WaitIdle(waiter), _) => self.idle_waiters.push(waiter),
             (Command::SetKeepAlive(keep_alive), _) => self.settings.keep_alive = keep_alive,
             (Command::Run(request), _) => self.run(request),
             (Command::Encoders(answer), _) => match self.load_if_needed() {

@@ -19,6 +19,7 @@ pub(crate) fn run(mut residency: Residency, commands: &Receiver<Command>, activi
     mark_engine_thread();
     loop {
         residency.publish(activity);
+        residency.answer_waiters();
         match catch_unwind(AssertUnwindSafe(|| run_iteration(&mut residency, commands, activity))) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return,
@@ -46,6 +47,7 @@ fn run_iteration(
     while let Some(command) = next_command(residency, commands) {
         residency.handle(command);
         residency.publish(activity);
+        residency.answer_waiters();
     }
     if residency.is_drained() {
         return ControlFlow::Break(());

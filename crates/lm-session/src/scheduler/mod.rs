@@ -228,7 +228,7 @@ impl Scheduler {
             }
             Command::DropAdapter { adapter, answer } => self.unloading.push((adapter, answer)),
             Command::Shutdown => self.draining = true,
-            Command::Unload(_) | Command::SetKeepAlive(_) => {} // Handled above the scheduler.
+            Command::Unload(_) | Command::SetKeepAlive(_) | Command::WaitIdle(_) => {} // Handled above the scheduler.
         }
         self.drop_unused_adapters();
     }

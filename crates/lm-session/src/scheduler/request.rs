@@ -50,6 +50,8 @@ pub(crate) enum Command {
     Encoded(Encoded),
     /// Requests the encoders of media; loads the model if it is not in memory.
     Encoders(Sender<Result<Encoders>>),
+    /// Answers when no request runs or waits.
+    WaitIdle(Sender<()>),
     /// Releases the model if no request runs or waits; the answer is true if it is not in memory afterwards.
     Unload(Sender<bool>),
     /// Sets the time after which the idle model is released; see [`crate::EngineSettings::keep_alive`].
