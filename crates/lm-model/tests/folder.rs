@@ -66,6 +66,16 @@ fn half_precision_is_loaded_as_stored() {
 }
 
 #[test]
+fn automatic_device_is_a_real_one() {
+    let loaded = load(TinyModel::llama().write().path(), Device::Auto);
+    let device = loaded.model.info().device;
+    assert_eq!(device, Device::Auto.resolved());
+    assert!(matches!(device, Device::Cpu | Device::Gpu) && Device::available().contains(&device), "{device}");
+    let other = load(TinyModel::llama().write().path(), device);
+    assert_eq!(logits_of(&*loaded.model, &[1; 5]), logits_of(&*other.model, &[1; 5]));
+}
+
+#[test]
 fn old_and_new_rope_keys_are_equivalent() {
     let newer = TinyModel::llama();
     let mut older = newer.clone();

@@ -13,8 +13,8 @@ use super::{numbers, usage};
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub struct LoadArgs {
-    /// Device to run on: cpu, ndarray, gpu, or auto for a GPU if there is one; ndarray and gpu need a build with
-    /// the feature
+    /// Device to run on: cpu, ndarray, gpu, or auto (a GPU if there is one); ndarray and gpu need a build
+    /// with the feature
     #[arg(long, default_value_t, value_name = "DEVICE")]
     pub device: Device,
     /// Number of CPU threads [default: all cores]

@@ -85,7 +85,7 @@ fn adapter() -> Result<Adapter> {
     use burn_wgpu::wgpu::DeviceType;
 
     static ADAPTER: OnceLock<std::result::Result<Adapter, String>> = OnceLock::new();
-    let open = || {
+    let open = || -> std::result::Result<Adapter, String> {
         let (device, setup) =
             burn::tensor::Device::wgpu_options().init_with_setup().map_err(|error| error.to_string())?;
         let is_software = setup.adapter.get_info().device_type == DeviceType::Cpu;

@@ -6,7 +6,7 @@ mod mmproj;
 mod settings;
 
 use lm_media::ImageSize;
-use lm_model::{Device, Error, ImageOptions, ModelFolder, Position, WeightFormat};
+use lm_model::{Device, Error, ImageOptions, LoadOptions, ModelFolder, Position, WeightFormat};
 
 use crate::common::{first, for_each_device, is_thorough, load};
 use crate::prompt::{MediaItem, Prompt};
@@ -49,6 +49,23 @@ fn check(golden: &Golden, device: Device) {
 #[test]
 fn image_prompts_equal_transformers() {
     for_each_device(|device| Golden::all().for_each(|golden| check(&golden, device)));
+}
+
+#[test]
+fn encoder_runs_on_its_own_device() {
+    let golden = Golden::read("gemma4-tiny");
+    let folder = ModelFolder::open(&golden.path).unwrap();
+    let load =
+        |vision| folder.load(&LoadOptions { vision: Some(vision), ..LoadOptions::default() }, &mut |_| {});
+    for_each_device(|device| {
+        let loaded = load(device).unwrap();
+        assert_eq!(loaded.model.info().device, Device::Cpu);
+        let rows = loaded.vision.unwrap().encode(&golden.images[0], &golden.options).unwrap();
+        golden.assert_close("pictures.0.rows", &rows.rows.values);
+    });
+    if !Device::available().contains(&Device::Gpu) {
+        assert!(load(Device::Gpu).is_err(), "the device of the encoder alone is not in this build");
+    }
 }
 
 #[test]

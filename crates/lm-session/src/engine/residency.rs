@@ -139,8 +139,9 @@ impl Residency {
     /// Answers the callers that wait for an idle engine, if it is.
     pub fn answer_waiters(&mut self) {
         if self.scheduler.as_ref().is_none_or(Scheduler::is_idle) {
-            // The receivers may be dropped.
-            self.idle_waiters.drain(..).for_each(|waiter| drop(waiter.send(())));
+            for waiter in self.idle_waiters.drain(..) {
+                let _ = waiter.send(()); // The receiver may be dropped.
+            }
         }
     }
 
