@@ -55,7 +55,7 @@ impl FreshCallIds {
         loop {
             let id = match self.form {
                 CallIdForm::Counted => format!("call_{}", self.next),
-                CallIdForm::Random => random_id(),
+                CallIdForm::Random => random_id("call_"),
             };
             self.next += 1;
             if self.taken.insert(id.clone()) {
@@ -65,10 +65,11 @@ impl FreshCallIds {
     }
 }
 
-/// Each `RandomState` has its own keys, the first ones from the system's random source.
-fn random_id() -> String {
-    let random = || RandomState::new().hash_one("call");
-    format!("call_{:016x}{:08x}", random(), random() >> 32)
+/// Returns `prefix` and 24 random hexadecimal digits: an id that is unique over restarts.
+pub fn random_id(prefix: &str) -> String {
+    // Each `RandomState` has its own keys, the first ones from the system's random source.
+    let random = || RandomState::new().hash_one(prefix);
+    format!("{prefix}{:016x}{:08x}", random(), random() >> 32)
 }
 
 #[cfg(test)]

@@ -16,29 +16,43 @@ use crate::parsers::{MessageParser, ReplyParser, StrippedParser, UnmarkedCallPar
 use crate::preformatted::Syntax;
 use crate::processor::{ModelDataProcessor, text_only};
 
-/// Processor of a family, driven by a [`Dialect`].
+/// Processor of a [`Dialect`]: parser and grammar are those of its data. All families are
+/// such processors, and a program may have its own: see [`Processor`](crate::Processor).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DialectProcessor {
+pub struct DialectProcessor {
     dialect: &'static Dialect,
     input: Input,
     messages: Option<&'static MessageSyntax>,
 }
 
-/// Template input of tools and their results.
-#[derive(Debug, Clone, Copy)]
-enum Input {
-    /// Tools wrapped as functions and results as JSON text: the templates print them unchanged.
+/// Form in which a template receives the tools and their results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TemplateInput {
+    /// Tools wrapped as functions and results as JSON text: the template prints them unchanged.
+    #[default]
     Text,
-    /// Tools, arguments and results as finished text in the family's own syntax.
-    Preformatted(Syntax),
     /// Tools and results unchanged: the template's expectations are unknown.
     Unchanged,
 }
 
+/// Template input of tools and their results.
+#[derive(Debug, Clone, Copy)]
+enum Input {
+    Of(TemplateInput),
+    /// Tools, arguments and results as finished text in the family's own syntax.
+    Preformatted(Syntax),
+}
+
 impl DialectProcessor {
-    /// Creates the processor of a dialect.
-    pub(crate) const fn new(dialect: &'static Dialect) -> Self {
-        Self { dialect, input: Input::Text, messages: None }
+    /// Creates the processor of a dialect, with [`TemplateInput::Text`].
+    pub const fn new(dialect: &'static Dialect) -> Self {
+        Self { dialect, input: Input::Of(TemplateInput::Text), messages: None }
+    }
+
+    /// Sets the form in which the template receives the tools and their results.
+    #[must_use]
+    pub const fn with_input(self, input: TemplateInput) -> Self {
+        Self { input: Input::Of(input), ..self }
     }
 
     /// Sets the syntax of replies that consist of messages with headers.
@@ -51,7 +65,7 @@ impl DialectProcessor {
     }
 
     pub(crate) const fn unchanged(dialect: &'static Dialect) -> Self {
-        Self { input: Input::Unchanged, ..Self::new(dialect) }
+        Self::new(dialect).with_input(TemplateInput::Unchanged)
     }
 }
 
@@ -77,18 +91,20 @@ impl ModelDataProcessor for DialectProcessor {
     fn format_tools(&self, tools: &[ToolSpec]) -> Value {
         match self.input {
             _ if tools.is_empty() => Value::Null,
-            Input::Text => tools.iter().map(ToolSpec::to_function_json).collect(),
+            Input::Of(TemplateInput::Text) => tools.iter().map(ToolSpec::to_function_json).collect(),
             Input::Preformatted(syntax) => tools.iter().map(|tool| syntax.tool(tool)).collect(),
-            Input::Unchanged => tools.iter().map(ToolSpec::to_json).collect(),
+            Input::Of(TemplateInput::Unchanged) => tools.iter().map(ToolSpec::to_json).collect(),
         }
     }
 
     fn message_to_template_input(&self, message: &Message) -> Result<Value> {
         let mut message = text_only(message, self.name())?;
         match (self.input, &message.content) {
-            (Input::Text, Content::Json(result)) => message.content = Content::Text(json_text(result)),
+            (Input::Of(TemplateInput::Text), Content::Json(result)) => {
+                message.content = Content::Text(json_text(result))
+            }
             (Input::Preformatted(syntax), _) => message = syntax.message(message),
-            (Input::Text | Input::Unchanged, _) => {}
+            (Input::Of(_), _) => {}
         }
         Ok(message.to_json())
     }

@@ -50,6 +50,27 @@ impl ToolSpec {
         spec
     }
 
+    /// Adds the JSON schema of the result, under `return` beside the parameters, as `get_json_schema` of
+    /// transformers does. Templates see it, other APIs' forms ([`ToolForm`](crate::ToolForm)) omit it.
+    ///
+    /// ```
+    /// use lm_template::ToolSpec;
+    /// use serde_json::json;
+    ///
+    /// let returned = json!({"type": "number", "description": "The temperature."});
+    /// let spec = ToolSpec::new("measure", "Measures.", json!({"type": "object", "properties": {}}));
+    /// let spec = spec.with_return(returned.clone());
+    /// assert_eq!(spec.to_function_json()["function"]["return"], returned);
+    /// ```
+    #[must_use]
+    pub fn with_return(mut self, schema: Value) -> Self {
+        match self.json.get_mut("function") {
+            Some(Value::Object(function)) => function.insert("return".to_owned(), schema),
+            _ => self.json.insert("return".to_owned(), schema),
+        };
+        self
+    }
+
     /// Reads a declaration in the form of any API; see [`list_from_json`](Self::list_from_json) for lists.
     ///
     /// # Errors

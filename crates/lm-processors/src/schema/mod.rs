@@ -41,7 +41,7 @@ pub use validator::{SchemaValidator, validator};
 /// A keyword that the grammar does not express: it is not enforced, and finished values must be validated
 /// instead; or it is `enum` or `const`, and the grammar lacks the listed values that the model's syntax
 /// cannot write.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct UnenforcedKeyword {
     /// Tool whose parameters the schema describes; `None` for a response format.
     pub tool: Option<String>,

@@ -27,7 +27,8 @@ use crate::tool_spec::ToolSpec;
 /// Calls and results as text take the form of Hermes models, which the processor `hermes` parses:
 /// `<tool_call>{"name": …, "arguments": …}</tool_call>` and `<tool_response>{…}</tool_response>`, each on
 /// separate lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Polyfill {
     /// A role that the template does not show becomes the nearest one: `developer` becomes `system`,
