@@ -115,15 +115,7 @@ fn durations_are_nanoseconds() {
         steered: None,
         masked: None,
     };
-    let reply = Reply {
-        message: Message::assistant("Hello!"),
-        finish,
-        unenforced: Vec::new(),
-        resampled: 0,
-        polyfills: Vec::new(),
-        cut_call: None,
-        reasoning_tokens: 0,
-    };
+    let reply = Reply::new(Message::assistant("Hello!"), finish);
     let began = Instant::now();
     let mut writer = OllamaWriter::chat(&read(json!({})).expect("a request"), "scripted");
     std::thread::sleep(Duration::from_millis(5));

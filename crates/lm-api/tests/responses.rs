@@ -269,16 +269,7 @@ fn cut_reply_with_calls_has_finish_reason_length() {
     for (message, reason, expected) in cases {
         let (usage, timing) = (Usage::default(), Timing::default());
         let finish = Finished { reason, usage, timing, seed: None, steered: None, masked: None };
-        let (message, unenforced, polyfills) = (message.clone(), Vec::new(), Vec::new());
-        let reply = Reply {
-            message,
-            finish,
-            unenforced,
-            resampled: 0,
-            polyfills,
-            cut_call: None,
-            reasoning_tokens: 0,
-        };
+        let reply = Reply::new(message.clone(), finish);
         let choice = lm_api::Choice { reply, logprobs: None, prompt_logprobs: Vec::new() };
         let object = lm_api::completion(&CompletionHead::new("m"), &[choice]);
         assert_eq!(object["choices"][0]["finish_reason"], expected, "{:?}", object["choices"][0]["message"]);

@@ -4,6 +4,8 @@
 //!
 //! `printf 'How is the weather in Paris?\n\n' | cargo run --release -p lm-conversation --example tool_loop`
 
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 use std::io::{BufRead, Write};
 
 use lm_conversation::{Conversation, ConversationConfig, Engine, EngineSettings, LoadOptions, ModelFolder};
@@ -23,15 +25,25 @@ fn declarations() -> Value {
 }
 
 // Lines 224-277:
+/// A random number from `start` on, below `end`: each `RandomState` has its own keys.
+fn uniform(start: u64, end: u64) -> u64 {
+    start + RandomState::new().hash_one(()) % (end - start)
+}
+
 /// Calls a tool: its name and arguments in, a JSON result out.
 pub(crate) fn call_tool(name: &str, arguments: &Value) -> Value {
+    let argument = |name: &str| arguments[name].as_str().unwrap_or("Unknown");
     match name {
+        // Random weather conditions.
         "get_weather" => {
-            json!({"tool_name": name, "location": arguments["location"], "temperature": 72, "unit": "F",
-            "humidity": 50, "condition": "Sunny"})
+            let condition = ["Sunny", "Cloudy", "Rainy", "Windy"][uniform(0, 4) as usize];
+            json!({"tool_name": name, "location": argument("location"), "temperature": uniform(50, 91), "unit": "F",
+                "humidity": uniform(20, 81), "condition": condition})
         }
+        // A random stock price.
         "get_stock_price" => {
-            json!({"tool_name": name, "stock_symbol": arguments["stock_symbol"], "price": 173.25, "currency": "USD"})
+            let price = uniform(10_000, 40_001) as f64 / 100.0;
+            json!({"tool_name": name, "stock_symbol": argument("stock_symbol"), "price": price, "currency": "USD"})
         }
         _ => json!({"tool_name": name, "error": "Tool not found"}),
     }

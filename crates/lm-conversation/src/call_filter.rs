@@ -9,7 +9,7 @@ use crate::config::CutCalls;
 
 /// A tool call that the token limit cut off: the part that the model wrote. It is not valid, and must not
 /// run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CutCall {
     /// The tool, if the model has named it.
     pub name: Option<String>,

@@ -4,9 +4,9 @@ use std::fmt;
 use std::time::Instant;
 
 use lm_processors::{
-    CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice, UnmarkedCalls,
+    CallIdForm, Calls, Channel, OnMalformed, Processor, ResponseFormat, ToolChoice, UnmarkedCalls,
 };
-use lm_session::{CancelHandle, Constraint, Engine, SamplerParams, SessionConfig};
+use lm_session::{CancelHandle, Constraint, Engine, ImageOptions, SamplerParams, SessionConfig};
 use lm_template::{Map, Polyfills, Preface, PromptTemplate, Value};
 
 use crate::media::MediaSettings;
@@ -27,8 +27,9 @@ pub struct ConversationConfig {
     /// Allowed changes of the conversation for features that the template lacks; all by default.
     /// [`RenderedPrompt::polyfills`](crate::RenderedPrompt::polyfills) lists the changes made.
     pub polyfills: Polyfills,
-    /// Replaces the dialect detected from the chat template.
-    pub processor: Option<&'static dyn ModelDataProcessor>,
+    /// Replaces the dialect detected from the chat template: by that of a family
+    /// ([`lm_processors::by_name`]), or by a processor of the program.
+    pub processor: Option<Processor>,
     /// Handling of a malformed tool call: the turn fails (the default), or the call becomes text.
     pub on_malformed: OnMalformed,
     /// Permission for added tokens of the tokenizer in messages and tools; denied by default.
@@ -112,7 +113,7 @@ impl fmt::Debug for ConversationConfig {
             .field("session", &self.session)
             .field("template", &self.template.as_ref().map(PromptTemplate::source))
             .field("polyfills", &self.polyfills)
-            .field("processor", &self.processor.map(|processor| processor.name()))
+            .field("processor", &self.processor.as_ref().map(|processor| processor.name()))
             .field("on_malformed", &self.on_malformed)
             .field("content_tokens", &self.content_tokens)
             .field("constrain_calls", &self.constrain_calls)
@@ -200,6 +201,12 @@ pub struct TurnOptions {
     pub deadline: Option<Instant>,
     /// Turns of a higher priority are admitted first, prefilled first and preempted last. Default 0.
     pub priority: i32,
+    /// Options of the images of the turn's messages, in place of the conversation's
+    /// ([`MediaSettings::images`]). The messages keep them in later turns, until the history is replaced.
+    pub media: Option<ImageOptions>,
+    /// Replaces the conversation's processor in this turn, such as one with other settings. The history is
+    /// rendered by it, too, and the reply is read by it.
+    pub processor: Option<Processor>,
     /// User-defined constraint from the first token of the reply; it replaces the one derived from
     /// `tool_choice`, `calls` and `response_format`.
     pub constraint: Option<Box<dyn Constraint>>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_processors::{MarkerTokens, ModelDataProcessor};
+use lm_processors::{MarkerTokens, ModelDataProcessor, Processor};
 use lm_session::{CancelHandle, Engine, PrefillStats, TokenId};
 use lm_template::{GenerationPrompt, Map, Message, PolyfilledTemplate, Preface, ToolSpec};
 
@@ -44,7 +44,7 @@ pub struct Conversation {
     pub(crate) engine: Engine,
     pub(crate) shared: SharedState,
     pub(crate) template: PolyfilledTemplate,
-    pub(crate) processor: &'static dyn ModelDataProcessor,
+    pub(crate) processor: Processor,
     /// The model's added tokens that occur in the dialect's markers.
     pub(crate) tokens: MarkerTokens,
     pub(crate) settings: TurnSettings,
@@ -84,7 +84,7 @@ impl Conversation {
             None => model_template(engine, &preface)?,
         };
         let template = PolyfilledTemplate::new(template, polyfills);
-        let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools));
+        let processor = processor.unwrap_or_else(|| dialect(&template, engine.name(), &preface.tools).into());
         let settings = TurnSettings {
             on_malformed,
             content_tokens,
@@ -103,8 +103,8 @@ impl Conversation {
             engine: engine.clone(),
             shared: SharedState::new(engine.session(session)?),
             template,
+            tokens: marker_tokens(&*processor, settings.channels.as_deref(), engine.tokenizer()),
             processor,
-            tokens: marker_tokens(processor, settings.channels.as_deref(), engine.tokenizer()),
             settings,
             tools: preface.tools.clone().into(),
             preface,
@@ -157,7 +157,7 @@ impl Conversation {
             session: self.shared.lock().session.config().clone(),
             template: Some(self.template.template().clone()),
             polyfills: self.template.polyfills().clone(),
-            processor: Some(self.processor),
+            processor: Some(self.processor.clone()),
             on_malformed,
             content_tokens,
             constrain_calls,
@@ -173,9 +173,16 @@ impl Conversation {
         }
     }
 
-    /// Cancels the running turn, if any: the conversation is as before it.
+    /// Cancels the running turn, if any, also a [detached](crate::Turn::detach) one: the conversation is as
+    /// before it.
     pub fn abort(&mut self) {
         self.shared.lock().end_turn();
+    }
+
+    /// Cancels the running turn, and waits for a detached one, before the next.
+    pub(crate) fn end_running(&mut self) {
+        self.shared.wait_detached();
+        self.abort();
     }
 
     /// Creates a conversation with the same configuration and history, without the running turn. It shares
@@ -231,12 +238,19 @@ impl Conversation {
         self
     }
 
+    /// Returns another handle of this conversation, with this processor.
+    pub(crate) fn with_processor(&self, processor: Processor) -> Self {
+        let channels = self.settings.channels.as_deref();
+        let tokens = marker_tokens(&*processor, channels, self.engine.tokenizer());
+        Self { processor, tokens, ..self.share() }
+    }
+
     fn with_shared(&self, shared: SharedState) -> Self {
         Self {
             engine: self.engine.clone(),
             shared,
             template: self.template.clone(),
-            processor: self.processor,
+            processor: self.processor.clone(),
             tokens: self.tokens.clone(),
             settings: self.settings.clone(),
             preface: self.preface.clone(),
@@ -245,12 +259,12 @@ impl Conversation {
     }
 
     /// Prefills the prompt of the history and `messages` before a turn that starts with them; blocks until it
-    /// is done. The history is unchanged. A running turn is cancelled.
+    /// is done. The history is unchanged. A running turn is cancelled; a detached one is waited for.
     ///
     /// # Errors
     /// See [`Error`](crate::Error).
     pub fn prefill(&mut self, messages: impl IntoMessages) -> Result<PrefillStats> {
-        self.abort();
+        self.end_running();
         let prompt = self.prompt(&messages.into_messages()?, GenerationPrompt::Omit, &Map::new())?;
         let prompt = lm_session::Prompt { ids: &self.ids(&prompt)?, media: &prompt.media };
         Ok(self.shared.lock().session.sync(prompt, &CancelHandle::new())?)
@@ -290,9 +304,27 @@ impl Conversation {
         prompt.to_rendered(&self.engine, self.settings.content_tokens)
     }
 
-    /// Messages sent and received, without the preface.
+    /// Messages sent and received, without the preface and the running turn.
     pub fn history(&self) -> Vec<Message> {
         self.shared.lock().history.clone()
+    }
+
+    /// Reads the history without a copy. `read` must not use this conversation or its other handles: they
+    /// would wait for its end.
+    ///
+    /// ```
+    /// # use lm_conversation::{Conversation, ConversationConfig, PromptTemplate};
+    /// # let engine = lm_session::testing::scripted_engine(["Hello!"]);
+    /// # let template = PromptTemplate::new("{% for m in messages %}{{ m.content }}\n{% endfor %}")?;
+    /// # let config = ConversationConfig { template: Some(template), ..ConversationConfig::default() };
+    /// # let mut conversation = Conversation::new(&engine, config)?;
+    /// conversation.send("Hi.")?;
+    /// let last = conversation.with_history(|history| history.last().map(|message| message.content.text()));
+    /// assert_eq!(last.as_deref(), Some("Hello!"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_history<T>(&self, read: impl FnOnce(&[Message]) -> T) -> T {
+        read(&self.shared.lock().history)
     }
 
     /// Replaces the history, for example by a saved one. A running turn is cancelled.
@@ -326,8 +358,8 @@ impl Conversation {
     }
 
     /// Dialect of the model.
-    pub fn processor(&self) -> &'static dyn ModelDataProcessor {
-        self.processor
+    pub fn processor(&self) -> &dyn ModelDataProcessor {
+        &*self.processor
     }
 
     /// The engine that runs the turns.

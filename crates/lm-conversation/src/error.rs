@@ -174,6 +174,15 @@ pub enum Error {
         /// The empty field.
         field: &'static str,
     },
+    /// The thread of a [detached](crate::Turn::detach) turn cannot be started. The turn was cancelled.
+    #[error("the thread of a detached turn cannot start")]
+    TurnThread(#[source] std::io::Error),
+    /// A [detached](crate::Turn::detach) turn failed, and its callback has the error.
+    #[error("the detached turn failed: {message}")]
+    DetachedTurn {
+        /// Text of the error.
+        message: String,
+    },
     /// The turn was cancelled.
     #[error("the turn was cancelled")]
     Cancelled,

@@ -1,16 +1,27 @@
 //! Events and reply of a turn.
 
-use lm_processors::UnenforcedKeyword;
+use lm_processors::{UnenforcedKeyword, random_id};
 use lm_session::{Finished, PrefillProgress, TokenId, TokenLogprobs, Tokenizer};
 use lm_template::{Content, Message, Polyfill, ToolCall, Value};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::call_filter::CutCall;
 use crate::overflow::{ContextShift, DroppedTurns};
 
 /// The model's complete reply to a turn.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// It serialises to an object with these fields; the message is in the form of chat templates.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reply {
+    /// Id of the turn: `run-` and random digits, unique over conversations and restarts.
+    pub id: String,
+    /// Name of the model ([`Engine::name`](lm_session::Engine::name)).
+    pub model: String,
+    /// The text as the model wrote it, with the markers of channels and calls and without the end token. The
+    /// reply of [`continue_reply`](crate::Conversation::continue_reply) has the text before it if its tokens
+    /// were known.
+    pub raw: String,
     /// The assistant's message, as stored in the history. Its calls have ids.
     pub message: Message,
     /// Finish reason, usage and timing.
@@ -30,6 +41,23 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Creates a reply with an id, and with defaults in all other fields: nothing left out, changed or
+    /// repeated, and no raw text.
+    pub fn new(message: Message, finish: Finished) -> Self {
+        Self {
+            id: random_id("run-"),
+            model: String::new(),
+            raw: String::new(),
+            message,
+            finish,
+            unenforced: Vec::new(),
+            resampled: 0,
+            polyfills: Vec::new(),
+            cut_call: None,
+            reasoning_tokens: 0,
+        }
+    }
+
     /// Text of the answer; empty if the reply consists of tool calls only.
     pub fn text(&self) -> String {
         self.message.content.text()

@@ -4,6 +4,7 @@
 mod call_filter;
 mod config;
 mod conversation;
+mod detached;
 mod error;
 mod event;
 mod into_messages;
@@ -36,17 +37,19 @@ mod window;
 pub use call_filter::CutCall;
 pub use config::{ConstrainCalls, ConversationConfig, CutCalls, OnCancel, OnTokenLimit, TurnOptions};
 pub use conversation::Conversation;
+pub use detached::DetachedTurn;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
 pub use into_messages::IntoMessages;
 pub use lm_processors::{
-    CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, ResponseFormat, ToolChoice,
+    CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, Processor, ResponseFormat, ToolChoice,
     UnenforcedKeyword, UnmarkedCalls,
 };
 pub use lm_session::{
     CancelHandle, Constraint, Device, DraftModel, EmbedParams, Engine, EngineSettings, FinishReason,
-    Finished, LoadOptions, LoadProgress, ModelFolder, Pooling, PrefillProgress, PrefillStats, SamplerParams,
-    SaveOptions, SavedCache, SavedError, SavedTokens, SessionConfig, Timing, TokenId, Usage, WeightFormat,
+    Finished, ImageOptions, LoadOptions, LoadProgress, ModelFolder, Pooling, PrefillProgress, PrefillStats,
+    SamplerParams, SaveOptions, SavedCache, SavedError, SavedTokens, SessionConfig, Timing, TokenId, Usage,
+    WeightFormat,
 };
 pub use lm_template::{
     Content, GenerationPrompt, Map, Message, Part, Polyfill, Polyfills, Preface, PromptTemplate, Role,

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use lm_session::{Media, TokenId};
+use lm_session::{ImageOptions, Media, TokenId};
 use lm_template::{
     ContinueField, GenerationPrompt, Map, Message, Origin, PolyfilledPrompt, Prompt, RenderInput, Role,
     Value, results_with_names,
@@ -25,10 +25,12 @@ pub(crate) struct PromptMessages {
 }
 
 impl PromptMessages {
-    /// Converts `messages`; the first `preface` ones are never dropped.
-    pub(crate) fn new(
+    /// Converts `messages` with the options of their images, if they have their own; the first `preface` ones
+    /// are never dropped.
+    fn new(
         conversation: &Conversation,
         messages: &[Message],
+        images: &[Option<ImageOptions>],
         preface: usize,
         bounds: &MediaBounds,
     ) -> Result<Self> {
@@ -37,7 +39,7 @@ impl PromptMessages {
         let mut input = |index: usize, parts: &[Cow<'_, Message>]| -> Result<_> {
             let (mut values, mut all) = (Vec::with_capacity(parts.len()), Vec::new());
             for message in parts {
-                let read = media.read(message, index)?;
+                let read = media.read(message, index, images.get(index).copied().flatten())?;
                 let refused = |error| media::unread(error, message, index);
                 values.push(processor.message_to_template_input(&read.message).map_err(refused)?);
                 all.extend(read.media);
@@ -67,16 +69,27 @@ impl Conversation {
         generation_prompt: GenerationPrompt,
         extra_context: &Map<String, Value>,
     ) -> Result<MediaPrompt> {
-        let (all, dropped) = self.prompt_messages(messages, &MediaBounds::default())?;
+        let (all, dropped) = self.prompt_messages(messages, None, &MediaBounds::default())?;
         self.render_messages(all.without(dropped), generation_prompt, extra_context)
     }
 
-    /// Returns all messages, and the number of history messages omitted from prompts.
-    fn prompt_messages(&self, messages: &[Message], bounds: &MediaBounds) -> Result<(PromptMessages, usize)> {
+    /// Returns all messages, and the number of history messages omitted from prompts. `media`: options of the
+    /// images of `messages`, in place of the conversation's.
+    fn prompt_messages(
+        &self,
+        messages: &[Message],
+        media: Option<ImageOptions>,
+        bounds: &MediaBounds,
+    ) -> Result<(PromptMessages, usize)> {
         let state = self.shared.lock();
+        let preface = self.preface.messages.len();
         let (all, dropped) = ([&self.preface.messages, &state.history, messages].concat(), state.dropped);
+        let mut images = vec![None; preface];
+        images.extend(&state.image_options);
+        images.resize(preface + state.history.len(), None);
+        images.resize(all.len(), media);
         drop(state); // Media may be decoded.
-        Ok((PromptMessages::new(self, &all, self.preface.messages.len(), bounds)?, dropped))
+        Ok((PromptMessages::new(self, &all, &images, preface, bounds)?, dropped))
     }
 
     fn render_messages(
@@ -87,7 +100,7 @@ impl Conversation {
     ) -> Result<MediaPrompt> {
         let (tools, extra_context) = self.template_variables(extra_context);
         if !self.tools.is_empty() {
-            self.settings.tools_note.add_to(&mut messages, self.processor);
+            self.settings.tools_note.add_to(&mut messages, &*self.processor);
         }
         let messages = &messages;
         let input = RenderInput { messages, tools: &tools, generation_prompt, extra_context: &extra_context };
@@ -120,7 +133,7 @@ impl Conversation {
         max_output_tokens: Option<usize>,
     ) -> Result<TurnPrompt> {
         let bounds = self.media_bounds(options, overflow);
-        let (all, before) = self.prompt_messages(&messages, &bounds)?;
+        let (all, before) = self.prompt_messages(&messages, options.media, &bounds)?;
         let extra_context = &options.extra_context;
         let render = |dropped: usize| -> Result<(MediaPrompt, Vec<TokenId>)> {
             let rendered =
@@ -163,7 +176,7 @@ impl Conversation {
             media,
             tail: template_tail(&prompt).to_owned(),
             polyfills,
-            change: HistoryChange { messages, continues: None, dropped, place },
+            change: HistoryChange { messages, image_options: options.media, continues: None, dropped, place },
             dropped: event,
             sinks,
             ..TurnPrompt::default()
@@ -220,7 +233,7 @@ impl Conversation {
             (true, true) => return Err(Error::NoReply { reason: "it has no text" }),
         };
         let bounds = self.media_bounds(options, Overflow::Error);
-        let (all, dropped) = self.prompt_messages(&[], &bounds)?;
+        let (all, dropped) = self.prompt_messages(&[], None, &bounds)?;
         let (tools, extra_context) = self.template_variables(&options.extra_context);
         let (messages, media) = all.without(dropped);
         let input = RenderInput {

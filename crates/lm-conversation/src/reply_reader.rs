@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use lm_processors::{
-    FreshCallIds, MessageBuilder, ModelDataProcessor, OutputParser, ParserOptions, ProcessorEvent, REASONING,
+    FreshCallIds, MessageBuilder, OutputParser, ParserOptions, Processor, ProcessorEvent, REASONING,
 };
 use lm_session::SessionEvent;
 use lm_template::Message;
@@ -35,7 +35,7 @@ impl Piece {
 
 /// Parser of a reply, and builder of its message.
 pub(crate) struct ReplyReader {
-    processor: &'static dyn ModelDataProcessor,
+    processor: Processor,
     options: ParserOptions,
     cut_calls: CutCalls,
     /// Call-id generator in its state before the reply.
@@ -52,11 +52,13 @@ pub(crate) struct ReplyReader {
     unread: usize,
     /// Pieces of reasoning.
     reasoning_tokens: usize,
+    /// Text of all pieces.
+    raw: String,
 }
 
 impl ReplyReader {
     pub(crate) fn new(
-        processor: &'static dyn ModelDataProcessor,
+        processor: Processor,
         options: ParserOptions,
         cut_calls: CutCalls,
         first_ids: FreshCallIds,
@@ -76,7 +78,13 @@ impl ReplyReader {
             has_call: false,
             unread: 0,
             reasoning_tokens: 0,
+            raw: String::new(),
         }
+    }
+
+    /// Takes the text of all pieces.
+    pub(crate) fn take_raw(&mut self) -> String {
+        std::mem::take(&mut self.raw)
     }
 
     /// Number of tokens of reasoning, with the marker before it.
@@ -101,11 +109,12 @@ impl ReplyReader {
 
     /// Creates a reader of the same reply from its beginning.
     pub(crate) fn restarted(&self) -> Self {
-        Self::new(self.processor, self.options.clone(), self.cut_calls, self.first_ids.clone())
+        Self::new(self.processor.clone(), self.options.clone(), self.cut_calls, self.first_ids.clone())
     }
 
     /// Reads the next piece, and appends its events to `events`.
     pub(crate) fn push(&mut self, piece: &Piece, events: &mut Vec<ConversationEvent>) -> Result<()> {
+        self.raw += &piece.text;
         let known = events.len();
         self.steered |= piece.steered;
         let read = self.parse(piece, events);

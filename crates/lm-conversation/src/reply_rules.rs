@@ -16,7 +16,7 @@ use crate::thinking::ThinkingMode;
 /// Inputs of the reply's constraint, besides the turn's options.
 pub(crate) struct ReplyRules<'a> {
     pub(crate) engine: &'a Engine,
-    pub(crate) processor: &'static dyn ModelDataProcessor,
+    pub(crate) processor: &'a dyn ModelDataProcessor,
     pub(crate) tools: &'a [ToolSpec],
     pub(crate) tokens: &'a MarkerTokens,
     pub(crate) constrain_calls: ConstrainCalls,

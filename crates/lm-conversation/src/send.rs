@@ -97,7 +97,7 @@ impl Conversation {
     }
 
     /// Sends a message and streams the reply. Returns at once; the prompt is prefilled in the background. A
-    /// turn that is still running is cancelled first.
+    /// turn that is still running is cancelled first; a [detached](Turn::detach) one is waited for.
     ///
     /// # Errors
     /// See [`Error`]. The conversation is then unchanged, as after an error in the turn.
@@ -106,7 +106,10 @@ impl Conversation {
         if messages.is_empty() {
             return Err(Error::NoMessage);
         }
-        self.abort();
+        if let Some(processor) = options.processor.take() {
+            return self.with_processor(processor).stream(messages, options);
+        }
+        self.end_running();
         let settings = self.turn_settings(&mut options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
         let turn_prompt = self.open(messages, &options, settings.overflow, limit)?;
@@ -149,7 +152,10 @@ impl Conversation {
     /// [`lm_template::Error::ContinueFinalMessage`] when the template does not render its text unchanged; see
     /// [`Error`].
     pub fn continue_reply(&mut self, mut options: TurnOptions) -> Result<Turn> {
-        self.abort();
+        if let Some(processor) = options.processor.take() {
+            return self.with_processor(processor).continue_reply(options);
+        }
+        self.end_running();
         let settings = self.turn_settings(&mut options)?;
         let turn_prompt = self.reopen(&options)?;
         let limit = options.max_output_tokens.or_else(|| self.output_limit());
@@ -210,7 +216,7 @@ impl Conversation {
         let mut generation = state.session.submit(prompt, params)?;
         let past = self.preface.messages.iter().chain(&state.history).chain(&turn_prompt.change.messages);
         let mut reader = ReplyReader::new(
-            self.processor,
+            self.processor.clone(),
             parser,
             cut_calls,
             FreshCallIds::of_form(settings.call_ids, past),
@@ -222,6 +228,7 @@ impl Conversation {
             resampling.resume(pieces);
         }
         let setup = TurnSetup {
+            engine: self.engine.clone(),
             shared: self.shared.begin(cancel.clone()),
             cancel,
             on_cancel,
@@ -278,7 +285,7 @@ impl Conversation {
         let switch = self.template.capabilities().thinking;
         ReplyRules {
             engine: &self.engine,
-            processor: self.processor,
+            processor: &*self.processor,
             tools: &self.tools,
             tokens: &self.tokens,
             constrain_calls: settings.constrain_calls,

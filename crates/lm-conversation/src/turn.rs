@@ -15,7 +15,7 @@ use crate::turn_progress::{Progress, TurnSetup};
 /// The turn is owned: it may be read on another thread than the conversation's. The last item is
 /// [`ConversationEvent::Finished`], which adds the turn to the history, or an error, after which the
 /// conversation is as before the turn. Dropping the turn before that cancels it; so does every call that
-/// changes the conversation.
+/// changes the conversation. [`Turn::detach`] runs it to its end in the background.
 ///
 /// ```
 /// use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, PromptTemplate, TurnOptions};
@@ -34,7 +34,7 @@ use crate::turn_progress::{Progress, TurnSetup};
 #[derive(Debug)]
 #[must_use = "a turn that is dropped is cancelled"]
 pub struct Turn {
-    progress: Progress,
+    pub(crate) progress: Progress,
     /// `None` after the last event of the generation.
     generation: Option<Generation>,
 }

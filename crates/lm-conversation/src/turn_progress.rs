@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lm_processors::UnenforcedKeyword;
-use lm_session::{CancelHandle, FinishReason, Finished, Generation, SessionEvent, TokenId, Tokenizer};
+use lm_session::{
+    CancelHandle, Engine, EngineTask, FinishReason, Finished, Generation, SessionEvent, TokenId, Tokenizer,
+};
 use lm_template::Message;
 
 use crate::config::{OnCancel, OnTokenLimit};
@@ -18,6 +20,7 @@ use crate::window::Window;
 
 /// Setup of a turn.
 pub(crate) struct TurnSetup {
+    pub(crate) engine: Engine,
     pub(crate) shared: SharedState,
     pub(crate) cancel: CancelHandle,
     pub(crate) on_cancel: OnCancel,
@@ -60,6 +63,17 @@ impl Progress {
     /// Returns the handle that cancels the turn.
     pub(crate) fn canceller(&self) -> CancelHandle {
         self.setup.cancel.clone()
+    }
+
+    /// Marks the turn as detached: later ones wait for it, and [`Engine::wait_idle`] for the returned task.
+    pub(crate) fn detach(&self) -> EngineTask {
+        self.setup.shared.detach();
+        self.setup.engine.task()
+    }
+
+    /// Notes that the detached turn is read on this thread.
+    pub(crate) fn run_here(&self) {
+        self.setup.shared.run_here();
     }
 
     /// Returns the next item that is available without the engine: `Some(None)` is the end.
@@ -255,7 +269,17 @@ impl Progress {
         self.over = true;
         let reasoning_tokens = self.setup.reader.reasoning_tokens();
         let cut_call = self.setup.reader.cut_call().cloned();
-        let reply = Reply { message, finish, unenforced, resampled, polyfills, cut_call, reasoning_tokens };
+        let (model, raw) = (self.setup.engine.name().to_owned(), self.setup.reader.take_raw());
+        let reply = Reply {
+            model,
+            raw,
+            unenforced,
+            resampled,
+            polyfills,
+            cut_call,
+            reasoning_tokens,
+            ..Reply::new(message, finish)
+        };
         self.ready.push_back(ConversationEvent::Finished(reply));
         Ok(None)
     }

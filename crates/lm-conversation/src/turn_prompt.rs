@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_session::{Media, TokenId};
+use lm_session::{ImageOptions, Media, TokenId};
 use lm_template::{Message, Polyfill};
 
 use crate::overflow::{DroppedHistory, DroppedTurns};
@@ -43,6 +43,8 @@ pub(crate) struct SinkPrompt {
 pub(crate) struct HistoryChange {
     /// Messages sent.
     pub(crate) messages: Vec<Message>,
+    /// Options of their images, if the turn has its own.
+    pub(crate) image_options: Option<ImageOptions>,
     /// The last message of the history, if the reply takes its place.
     pub(crate) continues: Option<Message>,
     /// Number of history messages omitted from prompts, and their place.

@@ -9,6 +9,7 @@ mod matrix;
 mod media;
 mod media_models;
 mod notations;
+mod own_processor;
 mod pocket;
 mod random_calls;
 mod real_models;

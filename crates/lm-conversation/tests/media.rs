@@ -11,7 +11,8 @@ use lm_conversation::{
 use lm_model::testing::{FakeAudio, FakeVision};
 use lm_session::testing::{FakeLm, audio_file, image_file, loaded, tokenizer};
 use lm_session::{
-    AudioLimits, Engine, EngineSettings, FinishReason, LoadedModel, MediaKind, SpecialTokens, TokenId,
+    AudioLimits, Engine, EngineSettings, FinishReason, ImageOptions, LoadedModel, MediaKind, SpecialTokens,
+    TokenId,
 };
 use lm_template::{Content, Media, Role};
 use serde_json::{Value, json};
@@ -344,6 +345,34 @@ fn reply_to_an_image_continues() {
     assert_eq!(whole.history()[1], expected.message);
     let score = whole.score(message, "Yes").unwrap();
     assert!(score.sum() < 0.0);
+}
+
+#[test]
+fn turn_has_its_own_options_of_images() {
+    let (engine, fakes) = engine();
+    let mut conversation = Conversation::new(&engine, config()).unwrap();
+    let rows = |conversation: &Conversation| {
+        let rendered = conversation.render(Vec::new(), GenerationPrompt::Omit).unwrap();
+        rendered.ids.iter().filter(|id| is_row(id)).count()
+    };
+    let short = || ImageOptions { token_budget: Some(3) };
+    conversation.send(user(vec![blob(1)])).unwrap();
+    assert_eq!(rows(&conversation), 8);
+    let turn = TurnOptions { media: Some(short()), ..TurnOptions::default() };
+    conversation.send_with(user(vec![blob(2)]), turn).unwrap();
+    assert_eq!(rows(&conversation), 8 + 5, "the message keeps them");
+    conversation.send(user(vec![blob(3)])).unwrap();
+    assert_eq!((rows(&conversation), fakes.encodings()), (8 + 5 + 8, 3));
+    assert_eq!(rows(&conversation.fork().unwrap()), 8 + 5 + 8);
+    conversation.set_history(conversation.history());
+    assert_eq!(rows(&conversation), 3 * 8, "a new history has none");
+    // Those of the conversation.
+    let media = MediaSettings { images: short(), ..MediaSettings::default() };
+    let mut conversation = Conversation::new(&engine, ConversationConfig { media, ..config() }).unwrap();
+    conversation.send(user(vec![blob(1)])).unwrap();
+    let turn = TurnOptions { media: Some(ImageOptions::default()), ..TurnOptions::default() };
+    conversation.send_with(user(vec![blob(1)]), turn).unwrap();
+    assert_eq!(rows(&conversation), 5 + 8);
 }
 
 #[test]

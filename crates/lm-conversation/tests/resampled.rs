@@ -32,7 +32,7 @@ fn conversation(dialect: &str, tools: Vec<ToolSpec>) -> Conversation {
         preface: Preface { tools, ..Preface::default() },
         template: Some(PromptTemplate::new(template).expect("a template")),
         polyfills: Polyfills::none(),
-        processor: lm_processors::by_name(dialect),
+        processor: lm_processors::by_name(dialect).map(Into::into),
         ..ConversationConfig::default()
     };
     Conversation::new(&engine, config).expect("a conversation")

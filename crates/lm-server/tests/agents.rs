@@ -41,7 +41,7 @@ fn server(replies: Vec<String>) -> Running {
     let model = FakeLm::scripted(&tokenizer(), replies).with_context_len(CONTEXT);
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name("hermes");
+    let processor = lm_processors::by_name("hermes").map(Into::into);
     let defaults = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
     Running::serve(ServedModel::new(engine, defaults).alias("coder"), ServerConfig::default())
 }

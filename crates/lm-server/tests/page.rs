@@ -19,7 +19,7 @@ const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");
 fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) -> Running {
     let engine = scripted_engine(replies);
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name("hermes");
+    let processor = lm_processors::by_name("hermes").map(Into::into);
     let defaults = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
     Running::serve(ServedModel::new(engine, defaults).alias("other/name"), config)
 }

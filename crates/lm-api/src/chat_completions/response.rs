@@ -17,8 +17,7 @@ use crate::timings::timings;
 ///
 /// let usage = Usage { prompt_tokens: 9, output_tokens: 3, ..Usage::default() };
 /// let finish = Finished { reason: FinishReason::EndToken, usage, timing: Timing::default(), seed: None, steered: None, masked: None };
-/// let (unenforced, polyfills) = (Vec::new(), Vec::new());
-/// let reply = Reply { message: Message::assistant("Hello!"), finish, unenforced, resampled: 0, polyfills, cut_call: None, reasoning_tokens: 0 };
+/// let reply = Reply::new(Message::assistant("Hello!"), finish);
 /// let object = completion(&CompletionHead::new("my-model"), &[Choice { reply, logprobs: None, prompt_logprobs: Vec::new() }]);
 /// assert_eq!(object["choices"][0]["message"]["content"], "Hello!");
 /// assert_eq!(object["choices"][0]["finish_reason"], "stop");

@@ -65,17 +65,7 @@ impl TextStream {
             _ => {}
         }
         let message = Message::assistant(std::mem::take(&mut self.text));
-        let (unenforced, polyfills) = (Vec::new(), Vec::new());
-        let reply = Reply {
-            message,
-            finish,
-            unenforced,
-            resampled: 0,
-            polyfills,
-            cut_call: None,
-            reasoning_tokens: 0,
-        };
-        self.ready.push_back(ConversationEvent::Finished(reply));
+        self.ready.push_back(ConversationEvent::Finished(Reply::new(message, finish)));
         Ok(())
     }
 }

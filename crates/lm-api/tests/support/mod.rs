@@ -17,7 +17,7 @@ pub const CALLS: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\":
 pub fn scripted(replies: &[&'static str], dialect: &str) -> (Engine, ConversationConfig) {
     let engine = scripted_engine(replies.iter().copied());
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name(dialect);
+    let processor = lm_processors::by_name(dialect).map(Into::into);
     assert!(processor.is_some(), "{dialect}");
     let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
     (engine, config)

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lm_session::{CancelHandle, Engine, Media, MediaKind};
+use lm_session::{CancelHandle, Engine, ImageOptions, Media, MediaKind};
 use lm_template::{MediaSource, Message, Part, Role};
 use serde_json::json;
 
@@ -55,6 +55,8 @@ struct Place {
     message: usize,
     part: usize,
     is_result: bool,
+    /// Options of its message's images.
+    images: ImageOptions,
 }
 
 /// Reads the media of messages, one after another.
@@ -72,14 +74,20 @@ impl<'a> MediaReader<'a> {
         Self { settings, engine, bounds, count: 0, rows: 0 }
     }
 
-    /// Reads the media of message `index`. Parts of an unsupported kind are kept: the model's processor
-    /// refuses them. In a tool result they become notes, and so do media that are damaged or too large: a
-    /// tool must not end the turn.
+    /// Reads the media of message `index`; `images` are the options of its images, if it has its own. Parts
+    /// of an unsupported kind are kept: the model's processor refuses them. In a tool result they become
+    /// notes, and so do media that are damaged or too large: a tool must not end the turn.
     ///
     /// # Errors
     /// [`Error::Medium`], [`Error::MediaFile`] and [`Error::TooManyMediaRows`]; [`Error::Cancelled`] and
     /// [`Error::DeadlineExceeded`].
-    pub fn read<'m>(&mut self, message: &'m Message, index: usize) -> Result<MediaMessage<'m>> {
+    pub fn read<'m>(
+        &mut self,
+        message: &'m Message,
+        index: usize,
+        images: Option<ImageOptions>,
+    ) -> Result<MediaMessage<'m>> {
+        let images = images.unwrap_or(self.settings.images);
         let is_result = message.role == Role::Tool;
         let (engine, mut media) = (self.engine, Vec::new());
         let is_read = |part: &Part| medium(part).is_some_and(|(kind, _)| is_result || engine.reads(kind));
@@ -89,7 +97,7 @@ impl<'a> MediaReader<'a> {
         let mut parts = message.content.parts().to_vec();
         for (part, content) in parts.iter_mut().enumerate() {
             let Some((kind, source)) = medium(content).filter(|_| is_read(content)) else { continue };
-            let place = Place { kind, message: index, part, is_result };
+            let place = Place { kind, message: index, part, is_result, images };
             let read = match is_result {
                 true => self.of_result(source, place)?,
                 false => Ok(self.of_message(source, place)?),
@@ -140,7 +148,7 @@ impl<'a> MediaReader<'a> {
     }
 
     fn decoded(&self, source: &lm_template::Media, place: Place) -> Result<Arc<Media>> {
-        let Place { kind, message, part, .. } = place;
+        let Place { kind, message, part, images, .. } = place;
         let bytes = match &source.source {
             MediaSource::Blob(bytes) => bytes.clone(),
             MediaSource::Path(path) => self.open(path, place).map_err(|source| Error::MediaFile {
@@ -152,15 +160,20 @@ impl<'a> MediaReader<'a> {
             })?,
         };
         self.bounds.check()?;
-        self.decode(kind, bytes).map_err(|source| {
+        self.decode(kind, bytes, &images).map_err(|source| {
             let source = Box::new(source);
             Error::Medium { kind, message, part, source }
         })
     }
 
-    fn decode(&self, kind: MediaKind, bytes: Vec<u8>) -> lm_session::Result<Arc<Media>> {
+    fn decode(
+        &self,
+        kind: MediaKind,
+        bytes: Vec<u8>,
+        images: &ImageOptions,
+    ) -> lm_session::Result<Arc<Media>> {
         match kind {
-            MediaKind::Image => self.engine.image(bytes, &self.settings.images),
+            MediaKind::Image => self.engine.image(bytes, images),
             MediaKind::Audio => self.engine.audio(bytes),
         }
     }

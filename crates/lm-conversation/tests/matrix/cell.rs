@@ -155,7 +155,7 @@ fn conversation(opened: &Opened, family: &Family, parameters: &Value) -> Convers
         session: SessionConfig::default(),
         template: Some(TEMPLATE.clone()),
         polyfills: Polyfills::none(),
-        processor: Some(family.processor),
+        processor: Some(family.processor.into()),
         ..ConversationConfig::default()
     };
     Conversation::new(&opened.engine, config).expect("a conversation")

@@ -211,7 +211,7 @@ fn thinking_without_model_support_is_an_error() {
     let generic = lm_processors::detect("", "");
     let model = FakeLm::random(0, tokenizer().logits_width());
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("the settings fit");
-    let config = ConversationConfig { processor: Some(generic), ..config() };
+    let config = ConversationConfig { processor: Some(generic.into()), ..config() };
     let mut conversation = Conversation::new(&engine, config).expect("a conversation");
     let thinking = ThinkingConfig { mode: ThinkingMode::On, max_tokens: None };
     let error = conversation.send_with("Go.", TurnOptions { thinking, ..TurnOptions::default() });

@@ -86,8 +86,11 @@ fn turn(
     let engine = Engine::new(loaded, EngineSettings::default()).expect("the settings fit");
     let sampler = SamplerParams { temperature: 1.0, seed: Some(7), ..SamplerParams::default() };
     let session = SessionConfig { sampler, max_output_tokens: Some(1_000), ..SessionConfig::default() };
-    let config =
-        ConversationConfig { processor: Some(processor), session, ..config().with_preface(preface.clone()) };
+    let config = ConversationConfig {
+        processor: Some(processor.into()),
+        session,
+        ..config().with_preface(preface.clone())
+    };
     let options = TurnOptions { cut_calls: CutCalls::Complete, ..options };
     Conversation::new(&engine, config)?.send_with("Go.", options)
 }

@@ -3,6 +3,7 @@
 mod calls;
 mod constraints;
 mod continued;
+mod detached;
 mod failures;
 mod fixture;
 mod hostile;

@@ -73,7 +73,7 @@ fn forced_reply_has_no_reasoning_that_the_template_lacks() {
         let source = format!("{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}{text}");
         Some(PromptTemplate::new(&source).expect("it compiles"))
     };
-    let processor = lm_processors::by_name("qwen");
+    let processor = lm_processors::by_name("qwen").map(lm_processors::Processor::from);
     let required = TurnOptions { tool_choice: ToolChoice::Required, ..TurnOptions::default() };
     let format = Some(ResponseFormat::Regex("yes|no".to_owned()));
     let formatted = TurnOptions { response_format: format, ..TurnOptions::default() };
@@ -81,7 +81,7 @@ fn forced_reply_has_no_reasoning_that_the_template_lacks() {
         for (options, answer) in [(&required, of("Rome")), (&formatted, "yes".to_owned())] {
             let config = ConversationConfig {
                 template: template(text),
-                processor,
+                processor: processor.clone(),
                 ..config().with_preface(weather())
             };
             let script = format!("<think>\nHm.\n</think>\n\n{answer}");

@@ -236,7 +236,7 @@ fn configuration_round_trips() {
         ..config()
     };
     let (made, engine) = conversation(given.clone(), ["Yes."]);
-    let processor = Some(made.processor());
+    let processor = made.config().processor;
     assert_eq!(format!("{:?}", made.config()), format!("{:?}", ConversationConfig { processor, ..given }));
     let mut again = Conversation::new(&engine, made.config()).expect("the same once more");
     assert_eq!(again.send("Hi.").expect("a reply").text(), "Yes.");

@@ -1,12 +1,12 @@
 //! Turns with text only.
 
 use lm_conversation::{
-    Conversation, ConversationConfig, ConversationEvent, FinishReason, Message, PromptTemplate, Role, Turn,
-    TurnOptions, Value,
+    Conversation, ConversationConfig, ConversationEvent, FinishReason, Message, PromptTemplate, Reply, Role,
+    Turn, TurnOptions, Value,
 };
 use serde_json::json;
 
-use crate::turns::fixture::{config, conversation};
+use crate::turns::fixture::{CALL, config, conversation, weather};
 
 #[test]
 fn turn_adds_two_messages() {
@@ -100,4 +100,26 @@ fn conversations_can_be_sent_to_other_threads() {
     fn assert_send<T: Send>() {}
     assert_send::<Conversation>();
     assert_send::<Turn>();
+}
+
+#[test]
+fn reply_has_its_raw_text_model_and_id_and_serialises() {
+    let raw = format!("Let me see.\n{CALL}");
+    let (mut conversation, _) = conversation(config().with_preface(weather()), [raw.as_str(), "Sunny."]);
+    let reply = conversation.send("Weather?").unwrap();
+    assert_eq!((reply.raw.as_str(), reply.model.as_str()), (raw.as_str(), "fake"));
+    let id = |reply: &Reply| reply.id.strip_prefix("run-").map(str::to_owned).unwrap();
+    assert!(id(&reply).len() == 24 && id(&reply).chars().all(|digit| digit.is_ascii_hexdigit()));
+    let json = serde_json::to_value(&reply).unwrap();
+    assert_eq!(json["message"], reply.message.to_json());
+    assert_eq!((&json["id"], &json["raw"], &json["model"]), (&json!(reply.id), &json!(raw), &json!("fake")));
+    assert_eq!(json["finish"]["reason"], "end_token");
+    assert_eq!(
+        (&json["polyfills"], &json["cut_call"], &json["unenforced"]),
+        (&json!([]), &json!(null), &json!([]))
+    );
+    let result = Message::tool(Some("call_0"), "get_weather", json!("sunny"));
+    let next = conversation.send(result).unwrap();
+    assert_eq!(next.raw, "Sunny.");
+    assert_ne!(id(&next), id(&reply));
 }

@@ -223,7 +223,7 @@ fn cancelled_turn_leaves_no_empty_message() {
         let tools = Toolset::new().with(canceller).expect("one tool");
         let engine = scripted_engine([said("cancel", 1, 2), "Hello!".to_owned()]);
         let template = Some(PromptTemplate::new(source).expect("it compiles"));
-        let processor = Some(lm_processors::by_name("hermes").expect("a family"));
+        let processor = lm_processors::by_name("hermes").map(Into::into);
         let config = ConversationConfig { template, processor, ..ConversationConfig::default() };
         let mut agent = Agent::builder(&engine, tools).config(config).build().expect("an agent");
         let options = TurnOptions { cancel, on_cancel, ..TurnOptions::default() };

@@ -105,7 +105,7 @@ pub fn call_arrives(engine: &Engine) -> Result<()> {
         preface: Preface { tools, ..Preface::default() },
         session: SessionConfig { sampler, ..SessionConfig::default() },
         template: engine.chat_template().is_none().then(|| PromptTemplate::new(TEMPLATE)).transpose()?,
-        processor: lm_processors::by_name("hermes"),
+        processor: lm_processors::by_name("hermes").map(Into::into),
         ..ConversationConfig::default()
     };
     let turn = TurnOptions {
