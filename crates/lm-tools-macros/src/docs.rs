@@ -1,4 +1,5 @@
-//! Doc comments: the description before the first section, and the list under `# Arguments` or `Args:`.
+//! Doc comments: the description before the first section, the list under `# Arguments` or `Args:`, and the
+//! text under `# Returns` or `Returns:`.
 
 use proc_macro2::Span;
 use syn::spanned::Spanned;
@@ -14,6 +15,8 @@ pub(crate) struct FunctionDocs {
     pub(crate) description: String,
     /// Names and descriptions of the items under `# Arguments` or `Args:`, in order.
     pub(crate) arguments: Vec<(String, String)>,
+    /// The text under `# Returns` or `Returns:`; empty without one.
+    pub(crate) returns: String,
 }
 
 impl FunctionDocs {
@@ -32,7 +35,8 @@ impl FunctionDocs {
             Some(attribute) => Error::new_spanned(attribute, message),
             None => Error::new(Span::call_site(), message),
         })?;
-        Ok(Self { description: paragraphs(&before), arguments })
+        let returns = paragraphs(&section(is_returns));
+        Ok(Self { description: paragraphs(&before), arguments, returns })
     }
 }
 
@@ -106,6 +110,11 @@ fn is_google_arguments(line: &str) -> bool {
 
 fn is_arguments_heading(line: &str) -> bool {
     line.starts_with('#') && line.trim_start_matches('#').trim().eq_ignore_ascii_case("arguments")
+}
+
+fn is_returns(line: &str) -> bool {
+    let heading = line.trim_start_matches('#').trim();
+    line == "Returns:" || line.starts_with('#') && heading.eq_ignore_ascii_case("returns")
 }
 
 fn paragraphs(lines: &[&str]) -> String {
@@ -235,6 +244,7 @@ mod tests {
             fn weather() {}
         });
         assert_eq!(docs.description, "Returns the weather of a place.");
+        assert_eq!(docs.returns, "temperature: a number");
         let expected = [
             ("location", "The city and country, e.g. \"Paris, France\"."),
             ("unit", "The unit: one of two. (choices: [\"C\", \"F\"])"),

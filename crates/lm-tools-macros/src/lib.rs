@@ -26,6 +26,9 @@ use proc_macro::TokenStream;
 ///   declared without a description.
 /// - A description that ends with `(choices: ["celsius", "fahrenheit"])` declares these values as an `enum`;
 ///   the list is removed from the text.
+/// - A section `Returns:`, or a heading `# Returns`, describes the result of a function with a return type:
+///   the declaration has its description, and the type's schema if it implements `schemars::JsonSchema`,
+///   under `return`, as `get_json_schema` of transformers does.
 ///
 /// # Types
 /// - Arguments are owned and implement `serde::Deserialize` and `schemars::JsonSchema`. An argument with the

@@ -22,6 +22,8 @@ pub(crate) struct ToolFn {
     is_async: bool,
     /// Type of the described result.
     output: Option<Type>,
+    /// Description of the result, and its type.
+    returns: Option<(String, Type)>,
 }
 
 /// The function that is called.
@@ -48,6 +50,7 @@ impl ToolFn {
         Ok(Self {
             name: options.name.clone().unwrap_or_else(|| signature.ident.unraw().to_string()),
             description: description(&options, docs.description, &signature.ident)?,
+            returns: returns(docs.returns, signature),
             output: output(&options, signature)?,
             outcome: signature::outcome(signature),
             returned: match &signature.output {
@@ -94,10 +97,15 @@ impl ToolFn {
         let (name, description) = (&self.name, &self.description);
         let arguments = self.declared().map(argument);
         let strict = self.options.strict.unwrap_or(false).then(|| quote!(.strict()));
+        let returns = self.returns.as_ref().map(|(text, ty)| {
+            let ty = self.output.as_ref().unwrap_or(ty);
+            quote_spanned!(ty.span()=> .returns(#text, ::lm_tools::__result_schema!(#ty)))
+        });
         quote! {
             ::lm_tools::__private::Declaration::new(#name, #description)
                 #(.argument(#arguments))*
                 #strict
+                #returns
                 .spec()
         }
     }
@@ -264,6 +272,12 @@ fn output(options: &Options, signature: &Signature) -> Result<Option<Type>> {
             Error::new_spanned(&signature.output, message)
         }),
     }
+}
+
+/// The described result of a function with a named return type.
+fn returns(docs: String, signature: &Signature) -> Option<(String, Type)> {
+    let is_described = !docs.is_empty() && !matches!(signature.output, ReturnType::Default);
+    signature::returned(signature).filter(|_| is_described).map(|ty| (docs, ty))
 }
 
 /// Builder of an argument's schema.

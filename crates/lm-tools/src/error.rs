@@ -52,6 +52,26 @@ pub enum Error {
         /// Description of the problem.
         message: String,
     },
+    /// A text of a prompt is not in the format of [`ChatPrompt::message`](crate::ChatPrompt::message).
+    #[error("the prompt text `{text}` {reason}")]
+    InvalidPrompt {
+        /// The text.
+        text: String,
+        /// Description of the defect.
+        reason: &'static str,
+    },
+    /// A placeholder of a prompt has no value.
+    #[error("the prompt's placeholder `{name}` has no value")]
+    MissingPromptValue {
+        /// Name of the placeholder.
+        name: String,
+    },
+    /// A prompt that an agent cannot follow.
+    #[error("an agent cannot use this prompt: {reason}")]
+    AgentPrompt {
+        /// Description of the defect.
+        reason: &'static str,
+    },
     /// A limit or a hook ended the turn before the model answered
     /// ([`AgentReply::answered`](crate::AgentReply::answered)). The calls and their results stay in the
     /// conversation.

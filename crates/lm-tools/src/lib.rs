@@ -16,6 +16,7 @@ mod error;
 mod execution;
 mod invocation;
 mod model_with_tools;
+mod prompt;
 #[cfg(doctest)]
 mod repository_readme;
 mod running_calls;
@@ -51,6 +52,7 @@ pub use lm_conversation::{
 pub use lm_template::{Declarations, Map, Message, Preface, ToolCall, ToolForm, ToolSpec, Value};
 pub use lm_tools_macros::{tool, tools};
 pub use model_with_tools::ModelWithTools;
+pub use prompt::{ChatPrompt, PromptValues};
 pub use running_calls::RunningCalls;
 pub use steps::{AgentStep, CallOutcome, StopReason};
 pub use tool::{Tool, ToolFuture, ToolOutput};

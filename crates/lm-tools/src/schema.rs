@@ -12,6 +12,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::transform_subschemas;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
+use std::marker::PhantomData;
 
 /// JSON schema `format`s that only state the width of a Rust number.
 const NUMBER_FORMATS: [&str; 14] = [
@@ -32,6 +33,7 @@ pub struct Declaration {
     properties: Map<String, Value>,
     required: Vec<Value>,
     is_strict: bool,
+    returns: Option<Value>,
 }
 
 impl Declaration {
@@ -39,7 +41,7 @@ impl Declaration {
     pub fn new(name: &'static str, description: &'static str) -> Self {
         let generator = generator();
         let (properties, required) = (Map::new(), Vec::new());
-        Self { name, description, generator, properties, required, is_strict: false }
+        Self { name, description, generator, properties, required, is_strict: false, returns: None }
     }
 
     /// Adds an argument.
@@ -58,8 +60,27 @@ impl Declaration {
         self
     }
 
+    /// Adds the result: its description, and the schema of its type; any value without one.
+    #[must_use]
+    pub fn returns(mut self, description: &str, schema: Value) -> Self {
+        let mut schema = match schema {
+            Value::Object(schema) => schema,
+            _ => Map::new(),
+        };
+        schema.shift_remove("description");
+        schema.insert("description".to_owned(), description.into());
+        self.returns = Some(schema.into());
+        self
+    }
+
     /// Finishes the declaration.
-    pub fn spec(self) -> ToolSpec {
+    pub fn spec(mut self) -> ToolSpec {
+        let returns = self.returns.take();
+        let spec = self.without_result();
+        returns.into_iter().fold(spec, ToolSpec::with_return)
+    }
+
+    fn without_result(self) -> ToolSpec {
         let mut parameters = Map::new();
         parameters.insert("type".to_owned(), "object".into());
         parameters.insert("properties".to_owned(), self.properties.into());
@@ -75,6 +96,33 @@ impl Declaration {
         ToolSpec::strict(self.name, self.description, parameters.into())
     }
 }
+
+/// Type of a result whose schema is written if it has one.
+#[derive(Debug)]
+pub struct ResultType<T>(PhantomData<T>);
+
+impl<T> Default for ResultType<T> {
+    fn default() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: JsonSchema> ResultType<T> {
+    /// Schema of the type.
+    pub fn schema(&self) -> Value {
+        output_schema::<T>()
+    }
+}
+
+/// Schema of a type without one: `ResultType::schema` of other types hides it.
+pub trait AnyResult {
+    /// Schema of any value.
+    fn schema(&self) -> Value {
+        Value::Bool(true)
+    }
+}
+
+impl<T> AnyResult for ResultType<T> {}
 
 /// Schema of a tool's result.
 pub fn output_schema<T: JsonSchema>() -> Value {

@@ -54,6 +54,15 @@ impl AgentStep {
     }
 }
 
+/// Messages of steps: for each round the assistant's with the calls, and one for each result.
+pub(crate) fn messages_of(steps: &[AgentStep]) -> Vec<Message> {
+    let round = |steps: &[AgentStep]| {
+        let calls = Message::tool_calls(steps.iter().map(|step| step.call.clone()).collect());
+        [vec![calls], steps.iter().map(|step| step.result.clone()).collect()].concat()
+    };
+    steps.chunk_by(|one, next| one.round == next.round).flat_map(round).collect()
+}
+
 /// Handling of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

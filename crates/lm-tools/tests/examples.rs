@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "../examples/langchain_agent.rs"]
+mod langchain_agent;
 #[path = "../examples/langchain_tool_calling.rs"]
 mod langchain_tool_calling;
 #[path = "../examples/transformers_tool_use.rs"]
@@ -11,6 +13,16 @@ mod transformers_tool_use;
 #[test]
 fn langchain_example_runs() {
     langchain_tool_calling::main().expect("it runs to its end");
+}
+
+#[test]
+fn search_tool_of_the_agent_example_finds_pages() {
+    langchain_agent::main().expect("it runs to its end");
+    let found = serde_json::to_value(langchain_agent::search("height of the Eiffel Tower".to_owned()));
+    let found = found.expect("JSON");
+    assert_eq!(found[0]["title"], "Eiffel Tower");
+    assert!(found[0]["score"].as_f64() > found[1]["score"].as_f64(), "{found}");
+    assert_eq!(langchain_agent::search("xyz".to_owned()).len(), 0);
 }
 
 #[test]

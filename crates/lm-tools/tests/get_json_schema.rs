@@ -489,3 +489,57 @@ fn other_declarations_differ_as_tabulated() {
         assert_eq!(ours, expected, "{function}: {reason}");
     }
 }
+
+/// Measures the temperature.
+///
+/// Args:
+///     place: The place.
+///
+/// Returns:
+///     The temperature,
+///     in degrees.
+#[tool]
+fn measure(place: String) -> f64 {
+    20.0
+}
+
+/// A result without a schema.
+#[derive(Serialize)]
+struct Opaque;
+
+/// Opens a box.
+///
+/// # Returns
+/// The content.
+#[tool]
+fn open_box() -> Result<Opaque, String> {
+    Ok(Opaque)
+}
+
+/// Lists colors.
+///
+/// Returns:
+///     The colors.
+#[tool(strict)]
+fn list_colors() -> Result<Vec<Color>, String> {
+    Ok(vec![Color::Red, Color::Green])
+}
+
+#[test]
+fn described_results_are_declared_under_return() {
+    let text = |spec: ToolSpec| spec.to_json()["function"].to_string();
+    // As `get_json_schema` writes it, key for key.
+    let measured = concat!(
+        r#"{"name":"measure","description":"Measures the temperature.","parameters":{"type":"object","#,
+        r#""properties":{"place":{"type":"string","description":"The place."}},"required":["place"]},"#,
+        r#""return":{"type":"number","description":"The temperature, in degrees."}}"#
+    );
+    assert_eq!(text(measure::tool().spec()), measured);
+    let returned = |spec: ToolSpec| spec.to_json()["function"]["return"].to_string();
+    assert_eq!(returned(open_box::tool().spec()), r#"{"description":"The content."}"#);
+    assert_eq!(
+        returned(list_colors::tool().spec()),
+        r#"{"type":"array","items":{"type":"string","enum":["red","green"]},"description":"The colors."}"#
+    );
+    assert_eq!(returned(divide::tool().spec()), "null", "without a return type there is no result");
+}

@@ -3,10 +3,10 @@
 
 use crate::common;
 use lm_conversation::ConversationConfig;
-use lm_template::{Message, Preface};
+use lm_template::Message;
 use lm_tools::{
-    Agent, AgentEvent, AgentStep, CallContext, Invocation, ModelWithTools, Plan, Tool, Toolset, invocations,
-    tool,
+    Agent, AgentEvent, AgentStep, CallContext, ChatPrompt, Error, Invocation, ModelWithTools, Plan,
+    PromptValues, Tool, Toolset, invocations, tool,
 };
 use serde_json::{Value, json};
 
@@ -157,13 +157,89 @@ fn agent_streams_text_and_tool_results() {
 
 #[test]
 fn agent_prompt_is_system_history_and_input() {
-    let messages = vec![
-        Message::system("You are a helpful assistant"),
-        Message::user("hi!"),
-        Message::assistant("Hello! How can I help you?"),
-    ];
-    let config = common::config(Preface { messages, ..Preface::default() });
-    let mut agent = Agent::builder(common::engine(), tools()).config(config).build().expect("an agent");
+    let prompt = ChatPrompt::tool_calling_agent();
+    assert_eq!(prompt.variables(), ["chat_history", "input", "agent_scratchpad"]);
+    let agent = Agent::builder(common::engine(), tools()).prompt(prompt.clone());
+    let mut agent = agent.build().expect("an agent");
+    let system = Message::system("You are a helpful assistant");
+    assert_eq!(agent.conversation().preface().messages, std::slice::from_ref(&system));
+    let chat_history = [Message::user("hi!"), Message::assistant("Hello! How can I help you?")];
+    agent.conversation_mut().set_history(chat_history.to_vec());
     let reply = agent.run("What is 3 times by five?").expect("an answer");
     assert_eq!(reply.message.content.text(), "3 times 5 is 15.");
+    assert_eq!(agent.conversation().history()[2], Message::user("What is 3 times by five?"));
+
+    // The messages of one model call, as `create_tool_calling_agent` makes them.
+    let values = PromptValues::new().text("input", "What is 3 times by five?");
+    let values =
+        values.messages("chat_history", chat_history.clone()).steps("agent_scratchpad", &reply.steps);
+    let messages = prompt.format(&values).expect("all values");
+    assert_eq!(messages[0], system);
+    let json = |messages: &[Message]| messages.iter().map(Message::to_json).collect::<Vec<_>>();
+    assert_eq!(json(&messages[1..]), json(&agent.conversation().history()[..5]));
+    let answer = llm_with_tools().invoke(messages).expect("an answer").message;
+    assert_eq!(answer.content.text(), "3 times 5 is 15.");
+}
+
+#[test]
+fn prompt_values_are_required_unless_optional() {
+    let prompt = ChatPrompt::tool_calling_agent();
+    let missing = |values: PromptValues| match prompt.format(&values) {
+        Err(Error::MissingPromptValue { name }) => name,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(missing(PromptValues::new()), "input");
+    assert_eq!(missing(PromptValues::new().text("input", "hi!")), "agent_scratchpad");
+    let values = PromptValues::new().text("input", "{hi}").steps("agent_scratchpad", &[]);
+    let messages = prompt.format(&values).expect("the history is optional");
+    assert_eq!(messages[1..], [Message::user("{hi}")], "a value is no template");
+}
+
+#[test]
+fn prompt_texts_are_read_as_f_strings() {
+    let user = |text: &str| ChatPrompt::new().user(text);
+    let prompt = user("{{{a}}} of {b_2}, {a}").expect("a text").partial("b_2", "two");
+    assert_eq!(prompt.variables(), ["a"]);
+    let messages = prompt.format(&PromptValues::new().text("a", "one")).expect("all values");
+    assert_eq!(messages, [Message::user("{one} of two, one")]);
+    let overridden = PromptValues::new().text("a", "1").text("b_2", "2");
+    assert_eq!(prompt.format(&overridden).expect("all values"), [Message::user("{1} of 2, 1")]);
+    for wrong in ["a { b", "a } b", "{}", "{a b}", "{a"] {
+        assert!(matches!(user(wrong), Err(Error::InvalidPrompt { .. })), "{wrong}");
+    }
+}
+
+#[test]
+fn agent_writes_the_input_into_its_prompt() {
+    let prompt = ChatPrompt::new()
+        .system("You work for {company}.")
+        .and_then(|prompt| prompt.user("{input}\nAnswer in one sentence, as {company} does."));
+    let prompt = prompt.expect("texts").messages("agent_scratchpad").partial("company", "Acme");
+    let mut agent = Agent::builder(common::engine(), tools()).prompt(prompt).build().expect("an agent");
+    assert_eq!(agent.conversation().preface().messages, [Message::system("You work for Acme.")]);
+    let input = json!({"role": "user", "content": [{"type": "text", "text": "hi!"}], "name": "Ann"});
+    agent.run(input).expect("an answer");
+    let sent = agent.conversation().history()[0].to_json();
+    let text = json!({"type": "text", "text": "hi!\nAnswer in one sentence, as Acme does."});
+    assert_eq!(sent, json!({"role": "user", "content": [text], "name": "Ann"}));
+}
+
+#[test]
+fn unusable_prompts_of_agents_are_errors() {
+    let built = |prompt: ChatPrompt| Agent::builder(common::engine(), tools()).prompt(prompt).build();
+    let user = |text: &str| ChatPrompt::new().user(text).expect("a text");
+    for prompt in [
+        user("{input}"),
+        user("Hello").messages("agent_scratchpad"),
+        user("{input}").optional_messages("chat_history").messages("agent_scratchpad"),
+        user("{input}").user("{input}").expect("a text").messages("agent_scratchpad"),
+    ] {
+        let error = built(prompt.clone()).expect_err("it is refused");
+        assert!(matches!(error, Error::AgentPrompt { .. }), "{prompt:?}: {error}");
+    }
+    let other = user("{input} {when}").messages("agent_scratchpad");
+    assert!(matches!(built(other), Err(Error::MissingPromptValue { name }) if name == "when"));
+    let examples = ChatPrompt::new().messages("examples").user("{input}").expect("a text");
+    let error = built(examples.messages("agent_scratchpad")).expect_err("it is refused");
+    assert!(matches!(error, Error::MissingPromptValue { name } if name == "examples"));
 }

@@ -7,6 +7,8 @@ use lm_conversation::{Conversation, ConversationConfig, ConversationEvent, Gener
 use lm_session::{Device, FinishReason, SessionConfig};
 use lm_template::{Message, Part, Preface, PromptTemplate, Role};
 use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const TALLEST: &str = "What is the tallest building in the world?";
 const TOO_SMALL: &str = "I am sorry, I am too small a model to know that.";
@@ -61,6 +63,27 @@ fn streamed_message_ends_as_the_last_history_entry() {
     let reply = finished.expect("an end");
     assert_eq!(conversation.history().last(), Some(&reply.message));
     assert_eq!(reply.message.content.text(), TOO_SMALL);
+}
+
+#[test]
+fn detached_message_is_the_last_history_entry() {
+    let mut conversation = conversation(Preface::default());
+    // The page's `CreatePrintMessageCallback`; an empty message is the end.
+    let captured_output = Arc::new(Mutex::new(Vec::new()));
+    let printed = captured_output.clone();
+    let callback = move |event: lm_conversation::Result<ConversationEvent>| {
+        let message = event.expect("an event").to_json();
+        printed.lock().expect("no panic").extend(message);
+    };
+    let turn = conversation.stream(question(), TurnOptions::default()).expect("a turn");
+    drop(turn.detach(callback).expect("a thread"));
+    conversation.engine().wait_idle(Duration::from_secs(60)).expect("it ends");
+    let messages = captured_output.lock().expect("no panic");
+    let (last, chunks) = messages.split_last().expect("messages");
+    assert_eq!(*last, json!({}));
+    let text: String = chunks.iter().filter_map(|chunk| chunk["content"][0]["text"].as_str()).collect();
+    assert_eq!(text, TOO_SMALL);
+    assert_eq!(conversation.history().last().expect("a reply").content.text(), TOO_SMALL);
 }
 
 #[test]
@@ -266,8 +289,11 @@ fn turn_arguments_apply_to_that_turn_only() {
 fn configuration_can_override_the_processor() {
     let generic = lm_processors::detect("", "");
     assert_eq!(generic.name(), "generic");
-    let config =
-        ConversationConfig { preface: preface(), processor: Some(generic), ..ConversationConfig::default() };
+    let config = ConversationConfig {
+        preface: preface(),
+        processor: Some(generic.into()),
+        ..ConversationConfig::default()
+    };
     let mut conversation = Conversation::new(engine(), config).expect("a conversation");
     let message = conversation.send("How is the weather in Paris?").expect("a reply").message;
     assert_eq!(message.tool_calls, [], "the generic processor knows no calls");

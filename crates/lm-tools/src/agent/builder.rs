@@ -1,11 +1,13 @@
 //! Builders of an agent and of its turns.
 
 use super::hooks::{AfterCallFn, BeforeCall};
+use super::prompt::AgentPrompt;
 use super::{
     AfterCall, Agent, AgentLimits, AgentReply, AgentSettings, AgentTurn, Approval, CallRequest, Decision,
     Hook, ToolChoices,
 };
 use crate::error::Result;
+use crate::prompt::ChatPrompt;
 use crate::steps::AgentStep;
 use crate::toolset::Toolset;
 use lm_conversation::{Conversation, ConversationConfig, Engine, IntoMessages, TurnOptions, answer_format};
@@ -21,17 +23,40 @@ pub struct AgentBuilder {
     tools: Toolset,
     config: ConversationConfig,
     settings: AgentSettings,
+    prompt: Option<ChatPrompt>,
 }
 
 impl AgentBuilder {
     pub(super) fn new(engine: &Engine, tools: Toolset) -> Self {
         let (config, settings) = (ConversationConfig::default(), AgentSettings::default());
-        Self { engine: engine.clone(), tools, config, settings }
+        Self { engine: engine.clone(), tools, config, settings, prompt: None }
     }
 
     /// Sets the conversation's configuration. The tools of its preface are replaced by the agent's.
     pub fn config(mut self, config: ConversationConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Sets the prompt. The messages before `chat_history` follow those of the preface; the conversation's
+    /// history is `chat_history`; the message with `{input}`, and those beside it, are the messages of each
+    /// turn, with the text of the user's input; `agent_scratchpad`, the calls and results of the turn, comes
+    /// last. Without `chat_history`, the history goes before the message with `{input}`. Default: the input
+    /// alone.
+    ///
+    /// ```
+    /// # use lm_tools::testing::{ScriptedReply, scripted_engine};
+    /// use lm_tools::{Agent, ChatPrompt, demo};
+    ///
+    /// # let engine = scripted_engine([ScriptedReply::text("Hello!")]);
+    /// let prompt = ChatPrompt::tool_calling_agent();
+    /// let mut agent = Agent::builder(&engine, demo()).prompt(prompt).build()?;
+    /// assert_eq!(agent.run("hi!")?.text(), "Hello!");
+    /// assert_eq!(agent.conversation().preface().messages[0].content.text(), "You are a helpful assistant");
+    /// # Ok::<(), lm_tools::Error>(())
+    /// ```
+    pub fn prompt(mut self, prompt: ChatPrompt) -> Self {
+        self.prompt = Some(prompt);
         self
     }
 
@@ -89,11 +114,17 @@ impl AgentBuilder {
     /// Builds the agent.
     ///
     /// # Errors
-    /// When a conversation cannot be created from this engine and configuration.
+    /// When a conversation cannot be created from this engine and configuration;
+    /// [`Error::AgentPrompt`](crate::Error::AgentPrompt) and
+    /// [`Error::MissingPromptValue`](crate::Error::MissingPromptValue) for an unusable prompt.
     pub fn build(self) -> Result<Agent> {
-        let Self { engine, tools, mut config, settings } = self;
+        let Self { engine, tools, mut config, settings, prompt } = self;
         config.preface.tools = tools.specs();
-        Ok(Agent { conversation: Conversation::new(&engine, config)?, tools, settings, turn: None })
+        let prompt = prompt.map(AgentPrompt::new).transpose()?.map(|(prompt, before)| {
+            config.preface.messages.extend(before);
+            prompt
+        });
+        Ok(Agent { conversation: Conversation::new(&engine, config)?, tools, settings, prompt, turn: None })
     }
 }
 
@@ -156,7 +187,12 @@ impl<'a, M: IntoMessages> AgentTurnBuilder<'a, M> {
     /// Same errors as [`Agent::stream`].
     pub fn start(self) -> Result<AgentTurn> {
         let Self { agent, input, options, settings, tools } = self;
-        agent.start(Some(input.into_messages()?), options, settings, tools)
+        let input = input.into_messages()?;
+        let input = match &agent.prompt {
+            Some(prompt) => prompt.apply(input)?,
+            None => input,
+        };
+        agent.start(Some(input), options, settings, tools)
     }
 
     /// Runs the turn to its end: [`Agent::run`].

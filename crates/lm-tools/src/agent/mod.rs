@@ -10,6 +10,7 @@ mod hooks;
 mod invented_result;
 mod limits;
 mod plan;
+mod prompt;
 mod reply;
 mod settings;
 mod spans;
@@ -35,6 +36,7 @@ use driver::{Driver, Events};
 use external::ExternalCall;
 use lm_conversation::{Conversation, Engine, IntoMessages, TurnOptions};
 use lm_template::{Message, ToolCall};
+use prompt::AgentPrompt;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use state::{Shared, TurnState};
@@ -73,6 +75,7 @@ pub struct Agent {
     conversation: Conversation,
     tools: Toolset,
     settings: AgentSettings,
+    prompt: Option<AgentPrompt>,
     /// The last turn, which may still run.
     turn: Option<Shared>,
 }

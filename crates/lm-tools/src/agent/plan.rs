@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::model_with_tools::ModelWithTools;
-use crate::steps::AgentStep;
+use crate::steps::{AgentStep, messages_of};
 use lm_conversation::IntoMessages;
 use lm_template::{Message, ToolCall};
 
@@ -54,7 +54,7 @@ impl ModelWithTools {
         chat_history: &[Message],
         scratchpad: &[AgentStep],
     ) -> Result<Plan> {
-        let messages = [chat_history.to_vec(), input.into_messages()?, messages(scratchpad)].concat();
+        let messages = [chat_history.to_vec(), input.into_messages()?, messages_of(scratchpad)].concat();
         let message = self.invoke(messages)?.message;
         Ok(if message.tool_calls.is_empty() {
             Plan::Answer(message)
@@ -62,13 +62,4 @@ impl ModelWithTools {
             Plan::Calls(message.tool_calls)
         })
     }
-}
-
-/// Messages of steps: for each round the assistant's with the calls, and one for each result.
-fn messages(steps: &[AgentStep]) -> Vec<Message> {
-    let round = |steps: &[AgentStep]| {
-        let calls = Message::tool_calls(steps.iter().map(|step| step.call.clone()).collect());
-        [vec![calls], steps.iter().map(|step| step.result.clone()).collect()].concat()
-    };
-    steps.chunk_by(|one, next| one.round == next.round).flat_map(round).collect()
 }
