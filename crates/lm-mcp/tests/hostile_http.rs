@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(1);
 
 /// Answer to a call, with the id of its request.
-type Answer = fn(&mut TcpStream, &Value) -> std::io::Result<()>;
+pub type Answer = fn(&mut TcpStream, &Value) -> std::io::Result<()>;
 
 /// Reads a request; its body is `None` if it has none.
 fn read(stream: &TcpStream) -> Option<Value> {
@@ -60,7 +60,7 @@ fn endless(stream: &mut TcpStream, bytes: &[u8]) -> std::io::Result<()> {
 
 /// Serves the tool `t`, whose first call has the given answer; that of later ones is `ok`. Answers to its own
 /// requests are read, but the client does not learn it.
-fn serve(answer: Answer) -> String {
+pub fn serve(answer: Answer) -> String {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let is_first = Arc::new(AtomicBool::new(true));
@@ -97,7 +97,7 @@ fn serve(answer: Answer) -> String {
     url
 }
 
-fn call(mcp: &Mcp) -> Value {
+pub fn call(mcp: &Mcp) -> Value {
     mcp.tools().call(&ToolCall::new("s_t", Default::default())).to_json()["content"].clone()
 }
 
@@ -177,11 +177,10 @@ fn server_not_reading_responses_is_disconnected() {
     let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
     let server = ServerConfig::http("s", serve(requests_without_end));
     let mcp = Mcp::builder().server(server).limits(limits).connect().expect("connects");
-    for _ in 0..2 {
-        let error = call(&mcp)["error"].to_string();
-        assert!(error.contains("the connection to MCP server `s` is lost"), "{error}");
-    }
+    let error = call(&mcp)["error"].to_string();
+    assert!(error.contains("the connection to MCP server `s` is lost"), "{error}");
     assert!(!mcp.servers()[0].is_connected);
+    assert_eq!(call(&mcp), "ok", "over a new connection");
 }
 
 fn requests_without_end(stream: &mut TcpStream, _: &Value) -> std::io::Result<()> {

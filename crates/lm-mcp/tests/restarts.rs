@@ -1,13 +1,17 @@
 //! Programs that end: the call that ran fails, and the next one starts the program again.
 #![cfg(unix)]
 
+use crate::common::raw::SOON;
 use crate::common::wait_for;
-use lm_mcp::{Mcp, ServerConfig};
+use lm_mcp::{Mcp, McpLimits, ServerConfig};
 use lm_tools::ToolCall;
 use std::time::Instant;
 
-/// A server whose tool returns its process id. `$1` calls are answered, and then it ends: at the next call,
-/// or, for `$2` = `after`, after the last answer.
+/// A server whose tool returns its process id. `$1` calls are answered. Then, for `$2`,
+/// - `during`: it ends at the next call,
+/// - `after`: it ends after the last answer,
+/// - `hang`: it reads nothing from the next call on,
+/// - `slow`: it does not answer the next call.
 const SERVER: &str = r#"
 n=0
 while read -r line; do
@@ -16,9 +20,14 @@ while read -r line; do
   case "$line" in
     *'"initialize"'*) answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
     *'"tools/list"'*) answer '{"tools":[{"name":"pid","inputSchema":{"type":"object"}}]}' ;;
+    *'"ping"'*) answer '{}' ;;
     *'"tools/call"'*)
       n=$((n + 1))
-      [ "$n" -gt "$1" ] && exit 3
+      case "$n-$2" in
+        "$(($1 + 1))-slow") continue ;;
+        "$(($1 + 1))-hang") exec sleep 1000 ;;
+        "$(($1 + 1))-during") exit 3 ;;
+      esac
       answer "{\"content\":[{\"type\":\"text\",\"text\":\"$$\"}]}"
       [ "$2" = after ] && [ "$n" -eq "$1" ] && exit 0 ;;
   esac
@@ -28,6 +37,12 @@ done
 fn connect(calls: &str, end: &str) -> Mcp {
     let server = ServerConfig::command("s", "sh", ["-c", SERVER, "sh", calls, end]);
     Mcp::builder().server(server).connect().expect("a server")
+}
+
+fn impatient(calls: &str, end: &str) -> Mcp {
+    let server = ServerConfig::command("s", "sh", ["-c", SERVER, "sh", calls, end]);
+    let limits = McpLimits { call_timeout: Some(SOON), ..McpLimits::default() };
+    Mcp::builder().server(server).limits(limits).connect().expect("a server")
 }
 
 fn call(mcp: &Mcp) -> String {
@@ -90,4 +105,26 @@ fn closed_client_starts_nothing() {
     drop(mcp);
     let failed = tools.call(&ToolCall::new("s_pid", Default::default())).content.text();
     assert!(failed.contains("the call was not run"), "{failed}");
+}
+
+#[test]
+fn program_that_hangs_is_killed_and_started_again_by_the_next_call() {
+    let mcp = impatient("1", "hang");
+    let first = call(&mcp);
+    assert!(first.parse::<u32>().is_ok(), "{first}");
+    let late = call(&mcp);
+    assert!(late.contains("no result after 1 s"), "{late}");
+    let again = call(&mcp);
+    assert!(again.parse::<u32>().is_ok() && again != first, "{again}");
+    let first = rustix::process::Pid::from_raw(first.parse().expect("a process id")).expect("not 0");
+    wait_for("it is killed", || rustix::process::test_kill_process(first).is_err());
+}
+
+#[test]
+fn program_with_a_slow_call_is_not_killed() {
+    let mcp = impatient("1", "slow");
+    let first = call(&mcp);
+    let late = call(&mcp);
+    assert!(late.contains("no result after 1 s"), "{late}");
+    assert_eq!(call(&mcp), first, "the same process");
 }

@@ -1,17 +1,17 @@
 //! A connection to a server: the handshake, the messages from the server, and the reason why it ended.
 
 use super::host::Signals;
+use super::lines::Lines;
 use super::paced::Paced;
 use super::process::{self, Tail};
 use super::{McpLimits, http};
 use crate::config::ServerTransport;
 use crate::{Error, Result};
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, ProgressNotificationParam, ProtocolVersion,
-    ServerPeerInfo,
+    ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest, ProgressNotificationParam,
+    ProtocolVersion, ServerPeerInfo,
 };
 use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceExt};
-use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::transport::{DynamicTransportError, Transport};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
@@ -53,7 +53,15 @@ pub(super) struct Connection {
     pub server: Arc<str>,
     pub peer: Peer<RoleClient>,
     /// `None` for a server that this process did not start.
-    ended: Option<watch::Receiver<Option<Ended>>>,
+    program: Option<Program>,
+}
+
+/// The program of a connection.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// Kills it.
+    pub kill: Arc<Notify>,
+    pub ended: watch::Receiver<Option<Ended>>,
 }
 
 /// Connects to a server, within the time limit.
@@ -68,8 +76,8 @@ pub(super) async fn connect(
     match target {
         Target::Config(ServerTransport::Command(config)) => {
             let process = process::start(&server, &config, signals)?;
-            let transport = lines(process.stdout, process.stdin, limits);
-            handshake(handler, transport, limits, process.stderr, Some(process.ended)).await
+            let transport = Lines::new(process.stdout, process.stdin, limits.max_message_bytes);
+            handshake(handler, transport, limits, process.stderr, Some(process.program)).await
         }
         Target::Config(ServerTransport::Http(config)) => {
             drop(signals); // No program holds up the end.
@@ -78,17 +86,10 @@ pub(super) async fn connect(
         }
         Target::Stream(stream) => {
             let (read, write) = tokio::io::split(stream);
-            handshake(handler, lines(read, write, limits), limits, Tail::default(), None).await
+            let transport = Lines::new(read, write, limits.max_message_bytes);
+            handshake(handler, transport, limits, Tail::default(), None).await
         }
     }
-}
-
-fn lines<R, W>(read: R, write: W, limits: McpLimits) -> AsyncRwTransport<RoleClient, R, W>
-where
-    R: AsyncRead + Send + Unpin,
-    W: AsyncWrite + Send + Unpin + 'static,
-{
-    AsyncRwTransport::new(read, write).with_max_line_length(limits.max_message_bytes)
 }
 
 async fn handshake<T>(
@@ -96,7 +97,7 @@ async fn handshake<T>(
     transport: T,
     limits: McpLimits,
     stderr: Tail,
-    ended: Option<watch::Receiver<Option<Ended>>>,
+    program: Option<Program>,
 ) -> Result<Running>
 where
     T: Transport<RoleClient> + 'static,
@@ -106,11 +107,13 @@ where
     let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(Paced::new(transport)));
     match tokio::time::timeout(limits.start_timeout, serving).await {
         Ok(Ok(service)) => {
-            let connection = Connection { server, peer: service.peer().clone(), ended };
+            let connection = Connection { server, peer: service.peer().clone(), program };
             Ok(Running { connection: Arc::new(connection), service })
         }
         Ok(Err(error)) => {
-            let (ended, server, output) = (has_ended(ended).await, server.to_string(), stderr.message());
+            let ended = has_ended(program.as_ref()).await;
+            kill(program.as_ref());
+            let (server, output) = (server.to_string(), stderr.message());
             if let Some(Ended(status)) = ended {
                 return Err(Error::Ended { server, status, output });
             }
@@ -121,15 +124,22 @@ where
             Err(Error::Connect { server, message, output })
         }
         Err(_) => {
+            kill(program.as_ref());
             let (server, timeout) = (server.to_string(), limits.start_timeout);
             Err(Error::StartTimeout { server, timeout, output: stderr.message() })
         }
     }
 }
 
+fn kill(program: Option<&Program>) {
+    if let Some(program) = program {
+        program.kill.notify_one();
+    }
+}
+
 /// Waits briefly for the end of a program after the end of its output.
-async fn has_ended(ended: Option<watch::Receiver<Option<Ended>>>) -> Option<Ended> {
-    let mut ended = ended?;
+async fn has_ended(program: Option<&Program>) -> Option<Ended> {
+    let mut ended = program?.ended.clone();
     let end = tokio::time::timeout(END_DELAY, ended.wait_for(Option::is_some)).await.ok()?;
     end.ok()?.clone()
 }
@@ -140,10 +150,27 @@ impl Connection {
         self.peer.peer_info()
     }
 
+    /// Returns true if the server answers within a time limit.
+    pub async fn answers(&self, limit: Duration) -> bool {
+        let ping = self.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
+        // An error is an answer, too.
+        matches!(tokio::time::timeout(limit, ping).await, Ok(Ok(_) | Err(ServiceError::McpError(_))))
+    }
+
+    /// Returns true if this process has started the server.
+    pub fn is_of_program(&self) -> bool {
+        self.program.is_some()
+    }
+
+    /// Kills the server's program.
+    pub fn kill(&self) {
+        kill(self.program.as_ref());
+    }
+
     /// Waits briefly for the end of the server's program and of the connection.
     pub async fn ended(&self) {
         let closed = async {
-            has_ended(self.ended.clone()).await;
+            has_ended(self.program.as_ref()).await;
             while !self.peer.is_transport_closed() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -162,7 +189,7 @@ impl Connection {
                 format!("MCP server `{server}` sent something else than a result")
             }
             error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                if let Some(Ended(status)) = has_ended(self.ended.clone()).await {
+                if let Some(Ended(status)) = has_ended(self.program.as_ref()).await {
                     return format!(
                         "MCP server `{server}` has ended ({status}) during the call, which may have taken \
                          effect; the next call starts the server again"
@@ -176,6 +203,16 @@ impl Connection {
             }
             other => format!("MCP server `{server}`: {}", chain(&other)),
         }
+    }
+}
+
+/// Returns true if a server certainly did not get a request: its address was not reached, or a program's
+/// input was closed.
+pub(super) fn is_unsent(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    match error.error.downcast_ref() {
+        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => error.is_connect(),
+        _ => error.error.is::<std::io::Error>(),
     }
 }
 

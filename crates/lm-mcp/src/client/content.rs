@@ -4,9 +4,9 @@ use lm_template::{Content, Media, Part};
 use lm_tools::{ToolError, Value};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 
-/// Converts the result of a call: the structured content if there is any, otherwise the text, with images and
-/// audio as parts in their places. Content that a tool message has no place for is described in brackets. An
-/// error of the tool is an error with its text.
+/// Converts the result of a call: the structured content, and then the other parts with images and audio in
+/// their places, without texts that only repeat the structured content. Content that a tool message has no
+/// place for is described in brackets. An error of the tool is an error with its text.
 pub(super) fn result(result: CallToolResult) -> Result<Value, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     if is_error == Some(true) {
@@ -24,12 +24,37 @@ pub(super) fn result(result: CallToolResult) -> Result<Value, ToolError> {
     let Some(structured) = structured_content else {
         return Ok(value(joined(content.iter().flat_map(parts))));
     };
-    // Its texts repeat the structured content.
-    let others: Vec<_> = content.iter().filter(|block| block.as_text().is_none()).flat_map(parts).collect();
+    let repeats = repeats(&content, &structured);
+    let others = content.iter().filter(|block| block.as_text().is_none() || !repeats);
+    let others: Vec<_> = others.flat_map(parts).collect();
     if others.is_empty() {
         return Ok(structured);
     }
     Ok(value(joined(std::iter::once(Part::Text(structured.to_string())).chain(others))))
+}
+
+/// Returns true if the texts of a result say only its structured content, or nothing. Servers that wrap a
+/// value as `{"result": VALUE}` send a text of the value alone, or of each of its items.
+fn repeats(content: &[ContentBlock], structured: &Value) -> bool {
+    let texts = content.iter().filter_map(|block| block.as_text()).map(|text| text.text.trim());
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+    let wrapped = structured.as_object().filter(|members| members.len() == 1);
+    let wrapped = wrapped.and_then(|members| members.get("result"));
+    let says = |value: &Value| match (texts.as_slice(), value) {
+        ([], _) => true,
+        ([text], value) if is_text_of(text, value) => true,
+        (texts, Value::Array(items)) => {
+            texts.len() == items.len() && texts.iter().zip(items).all(|(text, item)| is_text_of(text, item))
+        }
+        _ => false,
+    };
+    says(structured) || wrapped.is_some_and(says)
+}
+
+/// Returns true if a text is the JSON of a value, or the value itself.
+fn is_text_of(text: &str, value: &Value) -> bool {
+    value.as_str().is_some_and(|value| value.trim() == text)
+        || serde_json::from_str(text).is_ok_and(|read: Value| read == *value)
 }
 
 /// Puts line breaks between parts.
@@ -152,6 +177,29 @@ mod tests {
         assert_eq!(read(structured), Ok(json!({"n": 1})));
     }
 
+    #[test]
+    fn texts_beside_structured_content_are_kept_unless_they_repeat_it() {
+        let of = |texts: &[&str], structured: Value| {
+            let content: Vec<Value> = texts.iter().map(|each| text(each)).collect();
+            read(json!({"content": content, "structuredContent": structured})).expect("a result")
+        };
+        for (texts, structured) in [
+            (&[][..], json!({"n": 1})),
+            (&[" \n"], json!({"n": 1})),
+            (&["{ \"b\": [2],\n \"a\": 1 }"], json!({"a": 1, "b": [2]})),
+            (&["Sunny."], json!({"result": "Sunny."})),
+            (&["42"], json!({"result": 42})),
+            (&["a", "{\"n\":1}"], json!({"result": ["a", {"n": 1}]})),
+            (&["null"], json!(null)),
+        ] {
+            assert_eq!(of(texts, structured.clone()), structured, "{texts:?}");
+        }
+        let both = of(&["Warm today.", "Cold tomorrow."], json!({"degrees": 21}));
+        assert_eq!(both, "{\"degrees\":21}\nWarm today.\nCold tomorrow.");
+        assert_eq!(of(&["{\"n\":2}"], json!({"n": 1})), "{\"n\":1}\n{\"n\":2}");
+        assert_eq!(of(&["a"], json!({"result": ["a", "b"]})), "{\"result\":[\"a\",\"b\"]}\na");
+    }
+
     fn text(text: &str) -> Value {
         json!({"type": "text", "text": text})
     }
@@ -170,8 +218,10 @@ mod tests {
         let notes_expected =
             "a\nb\n[image: image/png, 4 bytes, not shown]\n[audio: audio/wav, 3 bytes, not shown]\nc";
         assert_eq!(notes, notes_expected);
-        let structured = read(json!({"content": [text("{}"), image], "structuredContent": {"n": 1}}));
-        assert_eq!(structured, Ok(json!([text("{\"n\":1}\n"), png])));
+        let repeated = json!({"content": [text("{\"n\": 1}"), image], "structuredContent": {"n": 1}});
+        assert_eq!(read(repeated), Ok(json!([text("{\"n\":1}\n"), png])));
+        let other = json!({"content": [image, text("a")], "structuredContent": {"n": 1}});
+        assert_eq!(read(other), Ok(json!([text("{\"n\":1}\n"), png, text("\na")])));
         let resource = json!({"uri": "a://b", "blob": "AAECAw==", "mimeType": "image/png"});
         let embedded = read(json!({"content": [{"type": "resource", "resource": resource}]}));
         assert_eq!(embedded, Ok(json!([text("[a://b]\n"), png])));

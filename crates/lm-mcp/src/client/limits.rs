@@ -18,9 +18,9 @@ pub struct McpLimits {
     pub max_schema_depth: usize,
     /// Maximum bytes of a tool's description; a longer one is cut. Default 8,192.
     pub max_description_bytes: usize,
-    /// Maximum bytes of a message of a server. A longer one is dropped or fails the request. Default 16 MiB.
-    /// (The model reads at most [`CallLimits::max_result_bytes`](lm_tools::CallLimits::max_result_bytes) of a
-    /// result.)
+    /// Maximum bytes of a message of a server. A longer one is dropped and fails its request. Default
+    /// 16 MiB. (The model reads at most
+    /// [`CallLimits::max_result_bytes`](lm_tools::CallLimits::max_result_bytes) of a result.)
     pub max_message_bytes: usize,
 }
 

@@ -1,9 +1,9 @@
-//! The connection to a server over its restarts.
+//! The connection to a server over its restarts, or over those of the connection.
 
 use super::McpLimits;
 use super::connection::{self, Connection, Running, Service, Target};
 use super::host::Signals;
-use crate::config::{CommandConfig, ServerTransport};
+use crate::config::ServerTransport;
 use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,12 +12,15 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Delays before the restarts of a program within [`PERIOD`], in order; there are no more of them.
+/// Delays before the restarts of a program, or of the connection to an address, within [`PERIOD`], in order;
+/// there are no more of them.
 const DELAYS: [Duration; 3] = [Duration::ZERO, Duration::from_millis(500), Duration::from_secs(2)];
 /// Time after which a restart no longer counts.
 const PERIOD: Duration = Duration::from_secs(60);
+/// Time in which a server whose call is late has to answer a `ping`.
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Link to a server: the current connection, and for a program the means to start it again.
+/// Link to a server: the current connection, and the means to start its program or to connect again.
 pub(super) struct Link {
     pub server: Arc<str>,
     /// Notified when the server has changed its tools.
@@ -26,15 +29,17 @@ pub(super) struct Link {
     current: Mutex<Current>,
     /// Times of the last restarts, held by the one that runs.
     restarts: tokio::sync::Mutex<VecDeque<Instant>>,
+    /// Held while a program whose call was late is checked.
+    check: Arc<tokio::sync::Mutex<()>>,
 }
 
 struct Current {
     connection: Arc<Connection>,
     /// `None` after the end of the client.
     service: Option<Service>,
-    /// The program, if this process has started it; `None` after the end of the client, which waits for the
-    /// drop of all signals.
-    program: Option<(CommandConfig, Signals)>,
+    /// The program or address; `None` for a stream, which cannot be opened again, and after the end of the
+    /// client, which waits for the drop of all signals.
+    place: Option<(ServerTransport, Signals)>,
 }
 
 impl Link {
@@ -46,14 +51,15 @@ impl Link {
         signals: Signals,
     ) -> Result<Arc<Self>> {
         let changed = Arc::new(Notify::new());
-        let program = match &target {
-            Target::Config(ServerTransport::Command(config)) => Some((config.clone(), signals.clone())),
-            _ => None,
+        let place = match &target {
+            Target::Config(place) => Some((place.clone(), signals.clone())),
+            Target::Stream(_) => None,
         };
         let running = connection::connect(server.clone(), target, limits, signals, changed.clone()).await?;
         let Running { connection, service } = running;
-        let current = Mutex::new(Current { connection, service: Some(service), program });
-        Ok(Arc::new(Self { server, changed, limits, current, restarts: tokio::sync::Mutex::default() }))
+        let current = Mutex::new(Current { connection, service: Some(service), place });
+        let (restarts, check) = Default::default();
+        Ok(Arc::new(Self { server, changed, limits, current, restarts, check }))
     }
 
     /// The current connection, which may have ended.
@@ -64,21 +70,24 @@ impl Link {
     /// Returns true if the connection has not ended.
     pub fn is_connected(&self) -> bool {
         let current = self.current();
-        current.service.is_some() && !current.connection.peer.is_transport_closed()
+        let is_open = current.service.as_ref().is_some_and(|service| !service.is_closed());
+        is_open && !current.connection.peer.is_transport_closed()
     }
 
-    /// Returns true if the next request starts the program again after its end.
-    pub fn restarts(&self) -> bool {
-        self.current().program.is_some()
+    /// Returns true if the next request starts the program again after its end, or connects again.
+    fn restarts(&self) -> bool {
+        self.current().place.is_some()
     }
 
-    /// The current connection; a program that has ended is started again first. It keeps its tools: they are
-    /// listed again when the server says that they have changed.
+    /// The current connection. A program that has ended is started again first, and a lost connection to an
+    /// address is made again. The server keeps its tools: they are listed again when it says that they have
+    /// changed.
     ///
     /// # Errors
-    /// The description of the end, for the model and the user: the program cannot be started, has ended too
-    /// often within a minute, or the client was closed.
+    /// The description of the end, for the model and the user: the server cannot be started or reached, has
+    /// ended too often within a minute, or the client was closed.
     pub async fn usable(self: &Arc<Self>) -> Result<Arc<Connection>, String> {
+        self.checked().await;
         if self.current().service.is_none() {
             return Err(self.closed());
         }
@@ -91,6 +100,60 @@ impl Link {
         restarting.await.unwrap_or_else(|_| Err(self.closed()))
     }
 
+    /// The connection after one that did not take a request: that one's program has just ended, or its
+    /// address was not reached. `None` if there is no other.
+    ///
+    /// # Errors
+    /// As [`usable`](Self::usable).
+    pub async fn after(
+        self: &Arc<Self>,
+        failed: &Arc<Connection>,
+    ) -> Option<Result<Arc<Connection>, String>> {
+        if !self.restarts() {
+            return None;
+        }
+        if failed.is_of_program() {
+            failed.ended().await;
+        }
+        self.end(failed);
+        Some(self.usable().await)
+    }
+
+    /// Checks a program whose call was late, in the background: if it does not answer a `ping` either, it is
+    /// killed, and the next call starts it again. That call waits for the check.
+    pub fn check(self: &Arc<Self>) {
+        let connection = self.connection();
+        let Ok(checking) = self.check.clone().try_lock_owned() else { return };
+        if !connection.is_of_program() {
+            return;
+        }
+        let link = self.clone();
+        tokio::spawn(async move {
+            if !connection.answers(PING_TIMEOUT).await {
+                tracing::warn!(server = &*link.server, "an MCP server does not answer: it is killed");
+                link.end(&connection);
+                connection.ended().await;
+            }
+            drop(checking);
+        });
+    }
+
+    /// Waits for a [`check`](Self::check) that runs.
+    pub async fn checked(&self) {
+        drop(self.check.lock().await);
+    }
+
+    /// Ends a connection, and kills its program.
+    fn end(&self, connection: &Arc<Connection>) {
+        let current = self.current();
+        if let Some(service) = &current.service
+            && Arc::ptr_eq(&current.connection, connection)
+        {
+            connection.kill();
+            service.cancellation_token().cancel();
+        }
+    }
+
     async fn restart(&self) -> Result<Arc<Connection>, String> {
         let mut restarts = self.restarts.lock().await;
         if self.is_connected() {
@@ -101,31 +164,37 @@ impl Link {
         restarts.retain(|restart| now - *restart < PERIOD);
         let Some(delay) = DELAYS.get(restarts.len()) else {
             let next = restarts.front().map_or(PERIOD, |first| PERIOD.saturating_sub(now - *first));
-            return Err(format!(
-                "MCP server `{server}` has ended again after {} restarts within {} s; a call in {} s starts it once more",
-                restarts.len(),
-                PERIOD.as_secs(),
-                next.as_secs() + 1
-            ));
+            let (count, period, next) = (restarts.len(), PERIOD.as_secs(), next.as_secs() + 1);
+            return Err(match self.connection().is_of_program() {
+                true => format!(
+                    "MCP server `{server}` has ended again after {count} restarts within {period} s; a call in {next} s \
+                     starts it once more"
+                ),
+                false => format!(
+                    "the connection to MCP server `{server}` was lost and made again, or tried, {count} times within \
+                     {period} s; a call in {next} s tries it once more"
+                ),
+            });
         };
         tokio::time::sleep(*delay).await;
         restarts.push_back(Instant::now());
         tracing::warn!(
             server = &**server,
             restart = restarts.len(),
-            "an MCP server has ended: it is started again"
+            "an MCP server has ended or cannot be reached: it is started or connected to again"
         );
-        let (config, signals) = self.current().program.clone().ok_or_else(|| self.closed())?;
-        let target = Target::Config(ServerTransport::Command(config));
+        let (place, signals) = self.current().place.clone().ok_or_else(|| self.closed())?;
+        let target = Target::Config(place);
         let running =
             connection::connect(server.clone(), target, self.limits, signals, self.changed.clone()).await;
-        let running = running.map_err(|error| format!("{}; its restart failed", described(&error)))?;
+        let running = running.map_err(|error| format!("{}; the call was not sent", described(&error)))?;
         let mut current = self.current();
         if current.service.is_none() {
             return Err(self.closed());
         }
-        (current.connection, current.service) = (running.connection, Some(running.service));
-        Ok(current.connection.clone())
+        current.connection.kill(); // It may run on without its output.
+        (current.connection, current.service) = (running.connection.clone(), Some(running.service));
+        Ok(running.connection)
     }
 
     fn closed(&self) -> String {
@@ -135,7 +204,7 @@ impl Link {
     /// Ends the connection; there are no restarts after it.
     pub fn close(&self) {
         let mut current = self.current();
-        let ended = (current.service.take(), current.program.take());
+        let ended = (current.service.take(), current.place.take());
         drop(current);
         drop(ended); // Not under the lock.
     }

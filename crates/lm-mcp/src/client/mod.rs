@@ -1,13 +1,16 @@
 //! Connections to MCP servers, whose tools become tools of this crate.
 
+mod answer;
 mod builder;
 mod catalog;
 mod connection;
 mod content;
+mod envelope;
 mod environment;
 mod host;
 mod http;
 mod limits;
+mod lines;
 mod link;
 mod listing;
 mod paced;

@@ -1,6 +1,6 @@
 //! A server as a program: its streams, its error output, its end.
 
-use super::connection::Ended;
+use super::connection::{Ended, Program};
 use super::environment;
 use super::host::Signals;
 use crate::config::CommandConfig;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// Grace period of a program after its standard input was closed.
@@ -28,11 +28,11 @@ pub(super) struct Process {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
     pub stderr: Tail,
-    pub ended: watch::Receiver<Option<Ended>>,
+    pub program: Program,
 }
 
 /// Starts a program in its own process group, which Ctrl-C in the terminal does not reach. It is ended by
-/// the signal, or with the runtime.
+/// the signals, or with the runtime.
 pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> Result<Process> {
     let mut command = Command::new(&config.command);
     command.args(&config.args).kill_on_drop(true);
@@ -50,21 +50,23 @@ pub(super) fn start(server: &str, config: &CommandConfig, signals: Signals) -> R
     let stderr = Tail::default();
     let output = tokio::spawn(stderr.clone().read(child.stderr.take().expect(piped), server.into()));
     let (ended, has_ended) = watch::channel(None);
-    tokio::spawn(supervise(child, output, signals, ended));
-    Ok(Process { stdin, stdout, stderr, ended: has_ended })
+    let kill = Arc::new(Notify::new());
+    tokio::spawn(supervise(child, output, (signals, kill.clone()), ended));
+    Ok(Process { stdin, stdout, stderr, program: Program { kill, ended: has_ended } })
 }
 
 /// Waits for the end of a program, or ends it.
 async fn supervise(
     mut child: Child,
     output: JoinHandle<()>,
-    mut signals: Signals,
+    (mut signals, kill): (Signals, Arc<Notify>),
     ended: watch::Sender<Option<Ended>>,
 ) {
     let group = Group(child.id());
     let status = tokio::select! {
         status = child.wait() => Some(status),
         () = stopped(&mut signals.stop) => tokio::time::timeout(GRACE, child.wait()).await.ok(),
+        () = kill.notified() => None,
     };
     drop(group);
     let status = match status {

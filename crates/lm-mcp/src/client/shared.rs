@@ -29,8 +29,8 @@ pub struct McpServer {
     pub instructions: Option<String>,
     /// Names of its usable tools, as the model reads them.
     pub tools: Vec<String>,
-    /// False when the connection has ended. The next call starts a program again, three times a minute at
-    /// most; calls of other servers fail.
+    /// False when the connection has ended. The next call starts a program again, or connects to an address
+    /// again, three times a minute at most; calls over a stream fail.
     pub is_connected: bool,
 }
 

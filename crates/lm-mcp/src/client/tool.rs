@@ -1,12 +1,14 @@
 //! A tool of a server as a [`Tool`](lm_tools::Tool).
 
+use super::answer::{self, Answer};
+use super::connection::is_unsent;
 use super::content;
 use super::link::Link;
 use lm_tools::{
     CallContext, Map, Tool, ToolAnnotations, ToolError, ToolErrorKind, ToolOutput, ToolSpec, Value,
 };
 use rmcp::ServiceError;
-use rmcp::model::{CallToolRequestParams, CallToolResponse, ErrorCode};
+use rmcp::model::{CallToolRequestParams, ErrorCode};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +21,10 @@ const MAX_SHOWN_CHARS: usize = 128;
 /// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any
 /// runtime.
 ///
-/// A call starts a program again that has ended before it, three times a minute at most. It fails with a
-/// message for the model if the server ends, refuses it, or needs longer than
+/// A call starts a program again that has ended before it, or connects again to an address, three times a
+/// minute at most. It fails with a message for the model if the server ends, refuses it, or needs longer than
 /// [`McpLimits::call_timeout`](crate::McpLimits::call_timeout). If it is cancelled or late, the server is
-/// notified.
+/// notified. A program that is late and does not answer a `ping` either is killed.
 #[derive(Clone)]
 pub struct McpTool {
     pub(super) link: Arc<Link>,
@@ -117,6 +119,7 @@ async fn call(
     context: CallContext,
 ) -> Result<Value, ToolError> {
     let server = &link.server;
+    link.checked().await; // It is bounded, and does not count as the call's time.
     tokio::select! {
         result = request(&link, params) => result,
         () = context.cancelled() => {
@@ -124,6 +127,7 @@ async fn call(
             Err(ToolError::new(ToolErrorKind::Cancelled, message))
         }
         limit = late(timeout) => {
+            link.check();
             let limit = limit.as_secs_f32();
             let message = format!("MCP server `{server}`: no result after {limit} s; it may still take effect");
             Err(ToolError::new(ToolErrorKind::TimedOut, message))
@@ -131,19 +135,21 @@ async fn call(
     }
 }
 
-/// Sends the call. One that could not be written to a program that has just ended is sent to its next start.
+/// Sends the call. One that could not be sent, since a program has just ended or an address was not reached,
+/// is sent once more after a restart or over a new connection.
 async fn request(link: &Arc<Link>, params: CallToolRequestParams) -> Result<Value, ToolError> {
     let unavailable = |message| ToolError::new(ToolErrorKind::Unavailable, message);
     let mut connection = link.usable().await.map_err(unavailable)?;
-    let mut response = connection.peer.call_tool_once(params.clone()).await;
-    if matches!(response, Err(ServiceError::TransportSend(_))) && link.restarts() {
-        connection.ended().await;
-        connection = link.usable().await.map_err(unavailable)?;
-        response = connection.peer.call_tool_once(params).await;
+    let mut response = answer::call(&connection.peer, params.clone()).await;
+    if response.as_ref().is_err_and(is_unsent)
+        && let Some(next) = link.after(&connection).await
+    {
+        connection = next.map_err(unavailable)?;
+        response = answer::call(&connection.peer, params).await;
     }
     match response {
-        Ok(CallToolResponse::Complete(result)) => content::result(result),
-        Ok(_) => Err(ToolError::failed(format_args!(
+        Ok(Answer::Result(result)) => content::result(result),
+        Ok(Answer::AsksForMore) => Err(ToolError::failed(format_args!(
             "MCP server `{}` asks for more than the arguments, which this program does not support",
             link.server
         ))),

@@ -1,0 +1,104 @@
+//! Servers whose bytes are written by hand, over streams in memory.
+
+use super::LONG;
+use lm_mcp::{Mcp, McpBuilder, McpLimits};
+use lm_tools::{ToolCall, Value};
+use serde_json::json;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
+use tokio::runtime::{Handle, Runtime};
+
+/// Time after which a call without an answer ends.
+pub const SOON: Duration = Duration::from_secs(1);
+
+/// The server's end of a connection.
+pub struct Raw {
+    stream: BufReader<DuplexStream>,
+    runtime: Handle,
+}
+
+impl Raw {
+    /// Reads a message; `None` at the end of the connection.
+    pub fn read(&mut self) -> Option<Value> {
+        let mut line = String::new();
+        let read = self.runtime.block_on(self.stream.read_line(&mut line));
+        let is_whole = read.is_ok() && line.ends_with('\n');
+        is_whole.then(|| serde_json::from_str(&line).expect("a client sends JSON"))
+    }
+
+    /// Sends bytes; false at the end of the connection.
+    pub fn send(&mut self, bytes: &[u8]) -> bool {
+        self.runtime.block_on(self.stream.write_all(bytes)).is_ok()
+    }
+
+    /// Sends a line; false at the end of the connection.
+    pub fn send_line(&mut self, line: &[u8]) -> bool {
+        self.send(&[line, b"\n"].concat())
+    }
+
+    pub fn answer(&mut self, request: &Value, result: &Value) -> bool {
+        self.send_line(response(&request["id"], result).as_bytes())
+    }
+}
+
+pub fn response(id: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
+}
+
+pub fn text(text: &str) -> Value {
+    json!({"content": [{"type": "text", "text": text}]})
+}
+
+pub fn tool(name: &str) -> Value {
+    json!({"name": name, "inputSchema": {"type": "object"}})
+}
+
+/// A client of a server that leaves lists and calls to `answer`, if it returns true; otherwise it has the
+/// tool `t`, whose result is `ok`.
+pub fn client(
+    runtime: &Runtime,
+    mut answer: impl FnMut(&mut Raw, &Value) -> bool + Send + 'static,
+) -> (McpBuilder, JoinHandle<()>) {
+    let (here, there) = tokio::io::duplex(1 << 16);
+    let mut raw = Raw { stream: BufReader::new(there), runtime: runtime.handle().clone() };
+    let server = std::thread::spawn(move || {
+        while let Some(request) = raw.read() {
+            let method = request["method"].as_str().unwrap_or_default();
+            let is_open = match method {
+                "initialize" => raw.answer(
+                    &request,
+                    &json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+                        "serverInfo": {"name": "raw", "version": "1"}}),
+                ),
+                "tools/list" | "tools/call" if answer(&mut raw, &request) => true,
+                "tools/list" => raw.answer(&request, &json!({"tools": [tool("t")]})),
+                "tools/call" => raw.answer(&request, &text("ok")),
+                _ => true,
+            };
+            if !is_open {
+                return;
+            }
+        }
+    });
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    (Mcp::builder().stream("s", here).limits(limits), server)
+}
+
+pub fn impatient() -> McpLimits {
+    McpLimits { start_timeout: LONG, call_timeout: Some(SOON), ..McpLimits::default() }
+}
+
+pub fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("starts")
+}
+
+pub fn call(mcp: &Mcp) -> Value {
+    mcp.tools().call(&ToolCall::new("s_t", Default::default())).to_json()["content"].clone()
+}
+
+/// Ends the connection, and with it the server.
+pub fn end(mcp: Mcp, server: JoinHandle<()>) {
+    drop(mcp);
+    server.join().expect("no panic");
+}
