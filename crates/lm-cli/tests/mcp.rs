@@ -160,6 +160,7 @@ const LIBRARY: &str = r#"while read -r line; do
   case "$line" in
     *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
     *'"resources/list"'*) r='{"resources":[{"uri":"a://b","name":"b","size":5}]}' ;;
+    *'"resources/templates/list"'*) r='{"resourceTemplates":[{"uriTemplate":"a://{x}","name":"any","description":"One of\nthem."}]}' ;;
     *'"resources/read"'*) r='{"contents":[{"uri":"a://b","text":"words"}]}' ;;
     *'"prompts/list"'*) r='{"prompts":[{"name":"ask","description":"Asks.","arguments":[{"name":"who","required":true}]}]}' ;;
     *'"prompts/get"'*) r='{"messages":[{"role":"user","content":{"type":"text","text":"Who are you?"}}]}' ;;
@@ -180,6 +181,7 @@ fn resources_and_prompts_begin_the_next_message() {
     let run = lm(&["chat", "--mcp", &server], lines);
     for expected in [
         "a://b [lib] b, 5 bytes",
+        "a://{x} [lib] any: One of",
         "ask who=… [lib]: Asks.",
         "(a://b: 13 characters before the next message",
         "(ask: 12 characters before the next message",
@@ -189,6 +191,22 @@ fn resources_and_prompts_begin_the_next_message() {
     ] {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn resources_and_prompts_are_listed_beside_tools() {
+    let file = text_file(LIBRARY.as_bytes());
+    let own = format!("lm={}", serve());
+    let run = lm(&["mcp", "tools", "--mcp", &format!("lib=sh {}", shown(file.path())), "--mcp", &own], "");
+    let listed: Vec<&str> = run.out.lines().skip(4).collect();
+    let expected = [
+        "resource: a://b [lib] b, 5 bytes",
+        "resource template: a://{x} [lib] any: One of",
+        "prompt: ask who=… [lib]: Asks.",
+    ];
+    assert_eq!(listed, expected, "{}", run.out);
+    assert_eq!((run.code, run.err.as_str()), (Some(0), "note: MCP server `lib` has no tools\n"));
 }
 
 #[test]

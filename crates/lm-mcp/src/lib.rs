@@ -9,8 +9,8 @@ mod runtime;
 mod server;
 
 pub use client::{
-    Listed, Mcp, McpBuilder, McpLimits, McpPrompt, McpPromptArgument, McpResource, McpServer, McpTool,
-    Problem,
+    Listed, Mcp, McpBuilder, McpLimits, McpPrompt, McpPromptArgument, McpResource, McpResourceTemplate,
+    McpServer, McpTool, Problem,
 };
 pub use config::{CommandConfig, HttpConfig, McpServers, ServerConfig, ServerTransport, UnknownKey};
 pub use error::{Error, Result};

@@ -28,6 +28,8 @@ fn server(name: &str, capabilities: &Value, answers: &[(&str, Value)]) -> Server
 fn library(name: &str) -> ServerConfig {
     let resource =
         json!({"uri": "a://b", "name": "b", "mimeType": "text/plain", "size": 5, "description": "A file."});
+    let template =
+        json!({"uriTemplate": "a://{x}", "name": "x", "title": "Any", "description": "One of them."});
     let contents = json!([
         {"uri": "a://b", "text": "hello"},
         {"uri": "a://c", "blob": "AAEC", "mimeType": "image/png"},
@@ -40,6 +42,7 @@ fn library(name: &str) -> ServerConfig {
     let answers = [
         ("resources/list", json!({"resources": [resource]})),
         ("resources/read", json!({"contents": contents})),
+        ("resources/templates/list", json!({"resourceTemplates": [template]})),
         ("prompts/list", json!({"prompts": [prompt]})),
         ("prompts/get", json!({"messages": messages})),
     ];
@@ -62,6 +65,11 @@ fn resources_are_listed_and_read() {
     let [resource] = &listed.items[..] else { panic!("{listed:?}") };
     assert_eq!((&*resource.server, &*resource.uri, &*resource.title), ("one", "a://b", "b"));
     assert_eq!((resource.mime_type.as_deref(), resource.size), (Some("text/plain"), Some(5)));
+    let templates = mcp.resource_templates();
+    assert_eq!(templates.problems, []);
+    let [template] = &templates.items[..] else { panic!("{templates:?}") };
+    assert_eq!((&*template.server, &*template.uri_template, &*template.title), ("one", "a://{x}", "Any"));
+    assert_eq!((template.description.as_deref(), &template.mime_type), (Some("One of them."), &None));
     let parts = mcp.read_resource("a://b").expect("a resource");
     assert_eq!(parts[0], Part::Text("[a://b]\nhello\n[a://c]\n".to_owned()));
     assert_eq!(parts[1].note(None).as_deref(), Some("[image: image/png, 3 bytes, not shown]"));

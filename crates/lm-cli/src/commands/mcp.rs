@@ -31,7 +31,7 @@ pub struct Args {
 enum Command {
     /// Serve tools to MCP clients
     Serve(ServeArgs),
-    /// List the tools of MCP servers
+    /// List the tools, resources and prompts of MCP servers
     Tools(ToolsArgs),
 }
 
@@ -42,7 +42,8 @@ Examples:
   lm mcp tools --mcp http://127.0.0.1:8000/mcp
   lm mcp tools --mcp-config servers.json
 
-Each line has the name of a tool as a model reads it, its arguments, its server and its description. No tool is called.";
+Each line has the name of a tool as a model reads it, its arguments, its server and its description. Then come the resources, the templates of \
+resources and the prompts, on lines that begin with `resource: `, `resource template: ` and `prompt: `. No tool is called.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = TOOLS_EXAMPLES)]
@@ -108,6 +109,7 @@ fn tools(args: &ServerArgs) -> Result<()> {
     for spec in servers.tools().specs() {
         println!("{}", described(&spec, servers.server_of(spec.name()).as_deref()));
     }
+    servers.catalog().iter().for_each(|line| println!("{line}"));
     for server in servers.without_tools() {
         eprintln!("note: MCP server `{}` has no tools", one_line(&server));
     }

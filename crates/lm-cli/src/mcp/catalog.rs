@@ -1,6 +1,6 @@
 //! Lines about the resources and prompts of MCP servers.
 
-use lm_mcp::{Listed, McpPrompt, McpResource};
+use lm_mcp::{Listed, McpPrompt, McpResource, McpResourceTemplate};
 
 use crate::screen::one_line;
 
@@ -17,6 +17,14 @@ pub fn resource(resource: &McpResource) -> String {
     let size = size.iter().map(|size| format!(", {size} bytes"));
     let about = description.iter().map(|text| format!(": {}", first_line(text)));
     format!("{uri} [{server}] {title}{}", kind.chain(size).chain(about).collect::<String>())
+}
+
+/// Describes a template of resources on one line.
+pub fn template(template: &McpResourceTemplate) -> String {
+    let McpResourceTemplate { server, uri_template, title, mime_type, description, .. } = template;
+    let kind = mime_type.iter().map(|kind| format!(", {kind}"));
+    let about = description.iter().map(|text| format!(": {}", first_line(text)));
+    format!("{uri_template} [{server}] {title}{}", kind.chain(about).collect::<String>())
 }
 
 /// Describes a prompt on one line; arguments that it does not need are in brackets.

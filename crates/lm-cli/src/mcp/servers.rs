@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use lm_mcp::{Mcp, McpLimits, McpServers, ServerConfig, UnknownKey};
+use lm_mcp::{Listed, Mcp, McpLimits, McpServers, ServerConfig, UnknownKey};
 use lm_template::{Message, Part};
 use lm_tools::{Map, Toolset, Value};
 
@@ -78,6 +78,12 @@ fn enabled(path: &Path) -> Result<Vec<ServerConfig>> {
         note(&format!("{shown}: no server is enabled"));
     }
     Ok(servers)
+}
+
+/// Lines about the items of a list, which begin with their kind.
+fn kind<T>(kind: &str, listed: Listed<T>, line: fn(&T) -> String) -> Vec<String> {
+    listed.problems.iter().for_each(|problem| note(&problem.to_string()));
+    listed.items.iter().map(|item| one_line(&format!("{kind}: {}", line(item)))).collect()
 }
 
 fn note(text: &str) {
@@ -155,9 +161,23 @@ impl Servers {
         self.0.as_ref().map_or_else(Toolset::new, |mcp| mcp.tools())
     }
 
-    /// Lines about the resources of the servers, and about servers whose list cannot be read.
+    /// Lines about the resources of the servers, then about the templates of others, and about servers whose
+    /// list cannot be read.
     pub fn resources(&self) -> Vec<String> {
-        self.0.as_ref().map_or_else(Vec::new, |mcp| shown(&mcp.resources(), catalog::resource))
+        let Some(mcp) = &self.0 else { return Vec::new() };
+        let mut lines = shown(&mcp.resources(), catalog::resource);
+        lines.extend(shown(&mcp.resource_templates(), catalog::template));
+        lines
+    }
+
+    /// Lines about the resources, templates of resources and prompts of the servers, each after its kind.
+    /// Servers whose list cannot be read are noted on standard error.
+    pub fn catalog(&self) -> Vec<String> {
+        let Some(mcp) = &self.0 else { return Vec::new() };
+        let mut lines = kind("resource", mcp.resources(), catalog::resource);
+        lines.extend(kind("resource template", mcp.resource_templates(), catalog::template));
+        lines.extend(kind("prompt", mcp.prompts(), catalog::prompt));
+        lines
     }
 
     /// Lines about the prompts of the servers, and about servers whose list cannot be read.

@@ -1,4 +1,4 @@
-//! Resources and prompts of servers.
+//! Resources, templates of resources, and prompts of servers.
 
 use super::connection::Connection;
 use super::content;
@@ -9,8 +9,8 @@ use lm_template::{Content, Message, Part, Role};
 use lm_tools::{Map, Value};
 use rmcp::ServiceError;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, PaginatedRequestParams, Prompt, PromptMessage,
-    ReadResourceRequestParams, ReadResourceResponse, Resource, ServerCapabilities,
+    ErrorCode, GetPromptRequestParams, GetPromptResponse, PaginatedRequestParams, Prompt, PromptMessage,
+    ReadResourceRequestParams, ReadResourceResponse, Resource, ResourceTemplate, ServerCapabilities,
 };
 use std::pin::Pin;
 use std::sync::Arc;
@@ -35,6 +35,23 @@ pub struct McpResource {
     pub mime_type: Option<String>,
     /// Bytes of its content.
     pub size: Option<u64>,
+}
+
+/// A template of the addresses of resources that a server lists.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpResourceTemplate {
+    /// The server.
+    pub server: String,
+    /// The template, RFC 6570, such as `file:///{path}`. With its variables filled in, it is an address for
+    /// [`Mcp::read_resource`](crate::Mcp::read_resource).
+    pub uri_template: String,
+    /// Its title, or else its name.
+    pub title: String,
+    /// Description of its resources.
+    pub description: Option<String>,
+    /// MIME type of their contents, if all have the same.
+    pub mime_type: Option<String>,
 }
 
 /// A prompt that a server lists.
@@ -96,6 +113,8 @@ struct List<T, U> {
     page: fn(Arc<Connection>, PaginatedRequestParams) -> Page<T>,
     item: fn(&Library, T) -> U,
     plural: &'static str,
+    /// True if a server that has no such method has an empty list.
+    is_optional: bool,
 }
 
 const RESOURCES: List<Resource, McpResource> = List {
@@ -115,6 +134,26 @@ const RESOURCES: List<Resource, McpResource> = List {
         size: resource.size,
     },
     plural: "resources",
+    is_optional: false,
+};
+
+const TEMPLATES: List<ResourceTemplate, McpResourceTemplate> = List {
+    exists: RESOURCES.exists,
+    page: |connection, at| {
+        Box::pin(async move {
+            let list = connection.peer.list_resource_templates(Some(at)).await?;
+            Ok((list.resource_templates, list.next_cursor))
+        })
+    },
+    item: |library, template| McpResourceTemplate {
+        server: library.name(),
+        uri_template: template.uri_template,
+        title: template.title.unwrap_or(template.name),
+        description: template.description,
+        mime_type: template.mime_type,
+    },
+    plural: "resource templates",
+    is_optional: true,
 };
 
 const PROMPTS: List<Prompt, McpPrompt> = List {
@@ -141,11 +180,17 @@ const PROMPTS: List<Prompt, McpPrompt> = List {
             .collect(),
     },
     plural: "prompts",
+    is_optional: false,
 };
 
 /// Lists the resources of all servers.
 pub(super) async fn resources(libraries: Vec<Library>) -> Listed<McpResource> {
     list(&libraries, &RESOURCES).await
+}
+
+/// Lists the templates of resources of all servers.
+pub(super) async fn templates(libraries: Vec<Library>) -> Listed<McpResourceTemplate> {
+    list(&libraries, &TEMPLATES).await
 }
 
 /// Lists the prompts of all servers.
@@ -227,6 +272,11 @@ impl Library {
             let page = (kind.page)(connection.clone(), PaginatedRequestParams::default().with_cursor(cursor));
             let (more, next) = match page.await {
                 Ok(page) => page,
+                Err(ServiceError::McpError(error))
+                    if kind.is_optional && error.code == ErrorCode::METHOD_NOT_FOUND =>
+                {
+                    return Ok(());
+                }
                 Err(error) => return Err(connection.failure(error).await),
             };
             let room = MAX_LISTED - items.len();

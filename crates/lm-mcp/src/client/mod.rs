@@ -19,7 +19,7 @@ mod shared;
 mod tool;
 
 pub use builder::McpBuilder;
-pub use catalog::{Listed, McpPrompt, McpPromptArgument, McpResource};
+pub use catalog::{Listed, McpPrompt, McpPromptArgument, McpResource, McpResourceTemplate};
 pub use limits::McpLimits;
 pub use shared::{McpServer, Problem};
 pub use tool::McpTool;
@@ -94,6 +94,12 @@ impl Mcp {
     /// [`McpLimits::start_timeout`].
     pub fn resources(&self) -> Listed<McpResource> {
         self.wait(catalog::resources).unwrap_or_default()
+    }
+
+    /// Lists the templates of resources of all servers, as [`resources`](Self::resources) does. They are
+    /// optional: a server that does not know the request has none.
+    pub fn resource_templates(&self) -> Listed<McpResourceTemplate> {
+        self.wait(catalog::templates).unwrap_or_default()
     }
 
     /// Reads a resource, of the first server that has one at this address: its text after the address, images
