@@ -9,6 +9,32 @@ use crate::program::{self, lm, parse, shown, start};
 use serde_json::json;
 
 #[test]
+fn tools_that_exceed_their_share_are_chosen_by_the_question() {
+    let questions = "How is the weather in Paris?\nHello\nAnd what is the time now?\n";
+    let run = lm(&["chat", "--tools", "demo", "--tool-share", "5"], questions);
+    assert_eq!(run.code, Some(0), "{}", run.err);
+    let notes: Vec<&str> = run.err.lines().filter(|line| line.contains("tools declared")).collect();
+    assert_eq!(
+        notes[0], "(1 of 4 tools declared: get_weather; --tool-share off declares all)",
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("→ get_weather({\"location\": \"Paris\"})"), "{}", run.err);
+    // The called tool stays, so nothing changes.
+    assert_eq!(notes.len(), 1, "{}", run.err);
+    for share in ["off", "25"] {
+        let run = lm(&["chat", "--tools", "demo", "--tool-share", share], questions);
+        assert!(run.code == Some(0) && !run.err.contains("tools declared"), "{}", run.err);
+    }
+    let wrong = lm(&["chat", "--tools", "demo", "--tool-share", "half"], "");
+    assert!(
+        wrong.code == Some(2) && wrong.err.contains("expected an integer in 0..=100, or `off`"),
+        "{}",
+        wrong.err
+    );
+}
+
+#[test]
 fn demo_tools_are_called_and_answered_from() {
     let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
     let run = lm(&["chat", "--tools", "demo"], questions);

@@ -3,7 +3,6 @@
 
 mod callable;
 mod examples;
-
 mod hostile;
 mod matrix;
 mod media;

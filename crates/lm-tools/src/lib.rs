@@ -17,6 +17,7 @@ mod execution;
 mod invocation;
 mod model_with_tools;
 mod prompt;
+mod relevance;
 #[cfg(doctest)]
 mod repository_readme;
 mod running_calls;
@@ -53,6 +54,7 @@ pub use lm_template::{Declarations, Map, Message, Preface, ToolCall, ToolForm, T
 pub use lm_tools_macros::{tool, tools};
 pub use model_with_tools::ModelWithTools;
 pub use prompt::{ChatPrompt, PromptValues};
+pub use relevance::select_tools;
 pub use running_calls::RunningCalls;
 pub use steps::{AgentStep, CallOutcome, StopReason};
 pub use tool::{Tool, ToolFuture, ToolOutput};

@@ -244,6 +244,11 @@ impl Agent {
         &self.tools
     }
 
+    /// Sets the tools of later turns.
+    pub fn set_tools(&mut self, tools: Toolset) {
+        self.tools = tools;
+    }
+
     /// The settings of turns.
     pub fn settings(&self) -> &AgentSettings {
         &self.settings

@@ -4,6 +4,7 @@ mod saved;
 mod server_content;
 mod settings;
 mod slash;
+mod tool_share;
 mod turn;
 
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use crate::screen::{CallsTo, Screen};
 use crate::{failure, media, model};
 use settings::Settings;
 use slash::After;
+use tool_share::ToolShare;
 use turn::{Ended, Turns};
 
 const EXAMPLES: &str = "\
@@ -86,6 +88,10 @@ pub struct Args {
     /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     max_rounds: usize,
+    /// Largest share of the context that declarations of tools may take, in percent. Above it, only those
+    /// that share words with the last messages, and those already called, are declared; `off` declares all
+    #[arg(long, value_name = "PERCENT|off", default_value = "25", allow_negative_numbers = true)]
+    tool_share: ToolShare,
     /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the
     /// prompt, sliding-window also evicts the oldest tokens of the running reply
     #[arg(long, value_name = "error|drop-oldest|sliding-window", default_value = "error")]
@@ -135,7 +141,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .before_call(move |request| approve.decide(&own, request))
         .build()?;
     let approver = Approver::new(lines.clone(), interrupt.clone());
-    let turns = Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, approver };
+    let tool_share = args.tool_share;
+    let declared = Vec::new();
+    let turns =
+        Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, tool_share, declared, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };

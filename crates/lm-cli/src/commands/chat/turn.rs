@@ -7,6 +7,7 @@ use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
+use super::tool_share::{self, ToolShare};
 use crate::counted::counted;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
@@ -20,6 +21,10 @@ pub struct Turns {
     /// Number of replies that were regenerated: each gets another seed.
     pub regenerated: u64,
     pub tools: ChatTools,
+    /// Share of the context for declarations of tools.
+    pub tool_share: ToolShare,
+    /// Names of the declared tools, if they are not all.
+    pub declared: Vec<String>,
     /// The user, who is asked about calls.
     pub approver: Approver,
 }
@@ -74,11 +79,25 @@ impl Turns {
                     .note(&format!("(the tools of an MCP server have changed and are not used: {error})"))?;
             }
         }
-        let tools = self.tools.all().clone();
-        let start: Start<'_> = &mut move |agent, options| {
-            agent.turn(question.clone()).options(options).tools(tools.clone()).start()
-        };
+        self.declare(&question, screen)?;
+        let start: Start<'_> =
+            &mut move |agent, options| agent.turn(question.clone()).options(options).start();
         self.stream(start, Record { before, kept, ..Record::default() }, settings, screen)
+    }
+
+    /// Chooses the tools of a turn; a note names them if they are others than in the last turn, and not all.
+    fn declare(&mut self, question: &Message, screen: &mut Screen) -> Result<()> {
+        let all = self.tools.all();
+        let specs = all.specs();
+        let names = self.tool_share.declared(&specs, question, self.agent.conversation());
+        self.agent.set_tools(all.select(names.iter().copied())?);
+        let is_part = names.len() < specs.len();
+        let declared: Vec<String> = names.into_iter().filter(|_| is_part).map(str::to_owned).collect();
+        if is_part && declared != self.declared {
+            screen.note(&tool_share::note(&declared, specs.len()))?;
+        }
+        self.declared = declared;
+        Ok(())
     }
 
     /// Writes on in the last reply.

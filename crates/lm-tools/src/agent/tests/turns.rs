@@ -167,6 +167,16 @@ fn turn_has_its_own_tools() {
     assert_eq!((reply.steps[0].result.content.text().as_str(), reply.text().as_str()), ("18", "18."));
 }
 
+#[test]
+fn later_turns_have_the_tools_that_are_set() {
+    let other = Toolset::new().with(super::divide::tool()).expect("one tool");
+    let mut agent = agent([said("divide", 6, 3), "2.".to_owned()]);
+    agent.set_tools(other);
+    assert_eq!(agent.tools().names().collect::<Vec<_>>(), ["divide"]);
+    let reply = agent.run("6 divided by 3?").expect("an answer");
+    assert_eq!((reply.steps[0].result.content.text().as_str(), reply.text().as_str()), ("2", "2."));
+}
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Product {
     product: i64,
