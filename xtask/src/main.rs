@@ -7,8 +7,10 @@
 
 mod bench;
 mod check;
+mod clients;
 mod convert;
 mod cpu_paths;
+mod document;
 mod emulate;
 mod fuzz;
 mod golden;
@@ -55,6 +57,8 @@ enum Command {
     Bench(bench::Args),
     /// Measure load and overhead of the HTTP server
     Load(load::Args),
+    /// Run clients that others wrote against the HTTP server
+    Clients(clients::Args),
     /// Measure trained models: calls, formatted answers, perplexity
     Real(real::Args),
     /// Write a quantised copy of a Hugging Face folder
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Load(args) => load::run(&args),
+        Command::Clients(args) => clients::run(&args),
         Command::Real(args) => real::run(&args),
         Command::Convert(args) => convert::run(&args),
     };

@@ -5,12 +5,12 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 
-use crate::process;
 use crate::test_programs::INTEGRATION;
+use crate::{document, process};
 
 /// Document with the table, between two marker comments.
 const DOCUMENT: &str = "docs/constrained-decoding.md";
-const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix --write` -->\n";
+const BEGIN: &str = "<!-- matrix: written by `cargo xtask matrix --write` -->";
 const END: &str = "<!-- end of matrix -->";
 
 #[derive(clap::Args)]
@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<()> {
     if args.write {
         let path = root.join(DOCUMENT);
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {DOCUMENT}"))?;
-        std::fs::write(&path, with_table(&text, &table(&printed))?)?;
+        std::fs::write(&path, document::replaced(&text, BEGIN, END, &table(&printed))?)?;
     }
     if !output.status.success() {
         bail!("a test of the matrix or of calls failed, see above");
@@ -63,24 +63,13 @@ fn table(printed: &str) -> String {
     rows.map(|row| format!("{row}\n")).collect()
 }
 
-/// Replaces the table between the marker comments in `text`.
-fn with_table(text: &str, table: &str) -> Result<String> {
-    let (before, rest) =
-        text.split_once(BEGIN).with_context(|| format!("{DOCUMENT} has no line {}", BEGIN.trim()))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{DOCUMENT} has no line {END}"))?;
-    Ok(format!("{before}{BEGIN}\n{table}\n{END}{after}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn table_is_replaced() {
+    fn table_is_extracted() {
         let printed = "running 1 test\n| a | b |\n|---|---|\n| 1 | 2 |\nok\n";
-        let text = format!("x\n{BEGIN}old\n{END}\ny\n");
-        let wanted = format!("x\n{BEGIN}\n| a | b |\n|---|---|\n| 1 | 2 |\n\n{END}\ny\n");
-        assert_eq!(with_table(&text, &table(printed)).expect("both comments are there"), wanted);
-        assert!(with_table("no table", "").is_err());
+        assert_eq!(table(printed), "| a | b |\n|---|---|\n| 1 | 2 |\n");
     }
 }

@@ -1,4 +1,4 @@
-//! Runs cargo in the repository root, printing the command line first.
+//! Runs cargo and other programs in the repository root, printing the command line first.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -38,6 +38,11 @@ pub fn output(command: &mut Command) -> Result<String> {
     }
     String::from_utf8(output.stdout)
         .with_context(|| format!("`{}` wrote text that is not UTF-8", shown(command)))
+}
+
+/// Today, as `2026-01-31`.
+pub fn date() -> Result<String> {
+    Ok(output(Command::new("date").arg("+%Y-%m-%d"))?.trim().to_owned())
 }
 
 fn shown(command: &Command) -> String {

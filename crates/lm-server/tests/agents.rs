@@ -11,7 +11,7 @@ use lm_conversation::{ConversationConfig, PromptTemplate};
 use lm_server::{ServedModel, ServerConfig};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{Engine, EngineSettings};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// ChatML with tools in the Hermes format.
 const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");
@@ -46,15 +46,15 @@ fn server(replies: Vec<String>) -> Running {
     Running::serve(ServedModel::new(engine, defaults).alias("coder"), ServerConfig::default())
 }
 
-/// Program of an agent, in one of the packages of its publisher; prints that the test is skipped if it is not
-/// installed.
+/// Program of an agent, in one of the packages of its publisher (`.` if they have no scope); prints that the
+/// test is skipped if it is not installed.
 fn installed(scope: &str, program: &str) -> Option<PathBuf> {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/agents/node_modules");
     let packages = fs::read_dir(modules.join(scope)).into_iter().flatten().flatten();
     let found = packages.map(|package| package.path().join(program)).find(|path| path.is_file());
     if found.is_none() {
         println!(
-            "skipped: no {scope} in target/agents; crates/lm-server/tests/clients/install agents installs it"
+            "skipped: no {scope}/*/{program} in target/agents; crates/lm-server/tests/clients/install agents installs it"
         );
     }
     found.and_then(|path| path.canonicalize().ok())
@@ -132,5 +132,52 @@ fn codex_edits_a_file() {
     let mut command = Command::new("node");
     command.arg(program).args(["exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", QUESTION]);
     let output = run(command.env("CODEX_HOME", home), folder.path());
+    check_edit(folder.path(), &output);
+}
+
+#[test]
+fn opencode_edits_a_file() {
+    let Some(program) = installed(".", "bin/opencode") else { return };
+    let folder = folder();
+    let path = folder.path().join("notes.txt");
+    let path = path.to_str().expect("a path of this test");
+    let server = server(vec![
+        call("read", &[("filePath", path)]),
+        call("edit", &[("filePath", path), ("oldString", "colour"), ("newString", "color")]),
+        "It says color now.".to_owned(),
+    ]);
+    let config = json!({"model": "lm/coder", "provider": {"lm": {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": format!("http://{}/v1", server.addr)},
+        "models": {"coder": {"limit": {"context": CONTEXT, "output": 4096}}},
+    }}});
+    fs::write(folder.path().join("opencode.json"), config.to_string()).expect("a file");
+    let mut command = Command::new(program);
+    // Without a title the model is asked for one.
+    command.args(["run", "--title", "colours", QUESTION]);
+    command.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_MODELS_FETCH", "1");
+    command.env("PWD", folder.path());
+    let output = run(&mut command, folder.path());
+    check_edit(folder.path(), &output);
+}
+
+/// Aider has no tools: it reads edits in the text of replies. `cargo xtask clients aider` installs it.
+#[test]
+fn aider_edits_a_file() {
+    let program =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients-more/aider/venv/bin/aider");
+    if !program.is_file() {
+        println!("skipped: no aider in target/clients-more; cargo xtask clients aider installs it");
+        return;
+    }
+    let folder = folder();
+    let edit = format!("notes.txt\n```\n<<<<<<< SEARCH\n{BEFORE}=======\n{AFTER}>>>>>>> REPLACE\n```\n");
+    let server = server(vec![format!("It says color now.\n\n{edit}")]);
+    let mut command = Command::new(program);
+    command.args(["--model", "openai/coder", "--edit-format", "diff", "--message", QUESTION]);
+    command.args(["--no-git", "--no-pretty", "--yes-always", "--no-check-update", "--analytics-disable"]);
+    command.args(["--no-show-model-warnings", "notes.txt"]).env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
+    command.env("OPENAI_API_BASE", format!("http://{}/v1", server.addr)).env("OPENAI_API_KEY", "any");
+    let output = run(&mut command, folder.path());
     check_edit(folder.path(), &output);
 }

@@ -100,7 +100,7 @@ pub fn run(args: &Args) -> Result<()> {
         if !args.scenarios.is_empty() && !args.scenarios.contains(scenario) {
             continue;
         }
-        let lm = program::Lm { model: model.clone(), quantize: args.quantize.clone() };
+        let lm = program::Lm { program: None, model: model.clone(), quantize: args.quantize.clone() };
         for figure in figures(*scenario, &lm, args)? {
             println!("{figure}");
             missed += usize::from(figure.is_missed());

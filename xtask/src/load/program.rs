@@ -10,7 +10,10 @@ use anyhow::{Context, Result, ensure};
 use crate::process;
 
 /// The program, with its model.
+#[derive(Default)]
 pub struct Lm {
+    /// The program's file; the one that cargo builds if absent.
+    pub program: Option<PathBuf>,
     pub model: Option<PathBuf>,
     pub quantize: Option<String>,
 }
@@ -18,8 +21,11 @@ pub struct Lm {
 impl Lm {
     /// Creates a command that runs `lm` with the model; cargo replaces itself by it.
     pub fn command(&self, name: &str) -> Command {
-        let mut command = process::cargo(&["run", "--quiet", "--release", "--package", "lm-cli", "--", name]);
-        command.args(&self.model);
+        let mut command = self.program.as_ref().map_or_else(
+            || process::cargo(&["run", "--quiet", "--release", "--package", "lm-cli", "--"]),
+            Command::new,
+        );
+        command.arg(name).args(&self.model);
         if let Some(format) = &self.quantize {
             command.args(["--quantize", format]);
         }

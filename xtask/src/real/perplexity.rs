@@ -22,7 +22,7 @@ pub struct Row {
 
 /// Runs `lm eval`.
 pub fn measure(model: &Model, path: &Path) -> Result<Row> {
-    let lm = Lm { model: Some(path.to_owned()), quantize: None };
+    let lm = Lm { model: Some(path.to_owned()), ..Lm::default() };
     let output = lm.command("eval").arg(process::root().join(TEXT)).arg("--json").output()?;
     ensure!(output.status.success(), "lm eval: {}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout)?;

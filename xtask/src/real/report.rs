@@ -3,14 +3,13 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use super::cases::{IRRELEVANCE, Sample, Scores};
 use super::{answers, calls, perplexity};
-use crate::process;
+use crate::{document, process};
 
 const BEGIN: &str = "<!-- figures: cargo xtask real -->";
 const END: &str = "<!-- end of the figures -->";
@@ -58,7 +57,7 @@ impl Report {
 
     /// The tables, with date and machine.
     pub fn text(&self, sample: Sample) -> Result<String> {
-        let mut text = format!("Measured on {} on {}.\n\n", date()?, machine());
+        let mut text = format!("Measured on {} on {}.\n\n", process::date()?, machine());
         if !self.calls.is_empty() {
             let sample = if sample == Sample::First { "first" } else { "held-out" };
             writeln!(text, "Calls, {sample} cases of each category:\n")?;
@@ -132,14 +131,7 @@ fn of(scores: &Scores, names: &[&str]) -> String {
 
 /// Returns the page with its figures replaced.
 pub fn replaced(page: &str, text: &str) -> Result<String> {
-    let (before, rest) = page.split_once(BEGIN).context("the page has no place for figures")?;
-    let (_, after) = rest.split_once(END).context("the page has no end of figures")?;
-    Ok(format!("{before}{BEGIN}\n\n{text}\n{END}{after}"))
-}
-
-fn date() -> Result<String> {
-    let output = Command::new("date").arg("+%Y-%m-%d").output()?;
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    document::replaced(page, BEGIN, END, text)
 }
 
 fn machine() -> String {
@@ -159,14 +151,5 @@ mod tests {
         let mut rows = vec![("a", 1), ("b", 2)];
         replace(&mut rows, vec![("b", 3), ("c", 4)], |row| row.0);
         assert_eq!(rows, [("a", 1), ("b", 3), ("c", 4)]);
-    }
-
-    #[test]
-    fn figures_replace_the_former_ones() {
-        let page = format!("Text.\n{BEGIN}\nold\n{END}\nMore.\n");
-        let new = replaced(&page, "new").expect("a page");
-        assert_eq!(new, format!("Text.\n{BEGIN}\n\nnew\n{END}\nMore.\n"));
-        assert_eq!(replaced(&new, "new").expect("a page"), new);
-        assert!(replaced("none", "new").is_err());
     }
 }

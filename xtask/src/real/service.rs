@@ -46,7 +46,7 @@ pub struct Reply {
 impl Service {
     /// Starts `lm serve` with these options.
     pub fn start(model: &Path, options: &[&str]) -> Result<Self> {
-        let lm = Lm { model: Some(model.to_owned()), quantize: None };
+        let lm = Lm { model: Some(model.to_owned()), ..Lm::default() };
         let server = Server::start(&lm, options)?;
         let addr = server.addr.clone();
         Ok(Self { program: Program::Lm, addr, _server: Running::Lm { _server: server } })
