@@ -105,10 +105,14 @@ impl ApiError {
         Self { code: Some(code), ..self }
     }
 
-    /// Creates the error of a prompt that is longer than the context; clients know its words.
+    /// Creates the error of a prompt that is longer than the context. Clients know it by the words of its
+    /// message: Claude Code and new versions of LiteLLM by Anthropic's, the others by OpenAI's.
     pub(crate) fn prompt_too_long(param: &str, length: PromptLength) -> Self {
         let PromptLength { tokens, context } = length;
-        let message = format!("prompt is too long: {tokens} tokens > {context} maximum");
+        let message = format!(
+            "prompt is too long: {tokens} tokens > {context} maximum; this model's maximum context length is \
+             {context} tokens"
+        );
         Self {
             prompt: Some(Box::new(length)),
             ..Self::invalid_param(param, message).with_code("context_length_exceeded")

@@ -17,12 +17,17 @@ const ROLES: [&str; 8] =
 
 /// Schema of `messages`.
 pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
+    schema_of(&ROLES)
+}
+
+/// Schema of messages of these roles.
+pub(crate) fn schema_of(roles: &[&str]) -> Schema {
     let content =
         "Text, or an array of parts: `text`, `image_url` with a data URL, `input_audio` with base64.";
     json_schema!({"type": "array", "minItems": 1, "items": {
         "type": "object",
         "required": ["role"],
-        "properties": {"role": {"type": "string"}, "content": {"description": content}},
+        "properties": {"role": {"enum": roles}, "content": {"description": content}},
     }})
 }
 

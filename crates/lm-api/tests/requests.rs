@@ -240,6 +240,7 @@ fn absent_fields_keep_server_defaults() {
     assert_eq!(session.max_output_tokens, Some(7));
     assert_eq!(session.stop, ["END", "\n"]);
     assert_eq!((request.choices, request.turn.logprobs), (3, Some(0)));
+    assert_eq!(read(json!({"top_logprobs": 0})).turn.logprobs, None);
     assert_eq!(request.turn.tool_choice, ToolChoice::Named("b".to_owned()));
     assert_eq!(request.turn.response_format, Some(ResponseFormat::JsonObject));
     assert!(request.stream.is_some_and(|stream| stream.include_usage));

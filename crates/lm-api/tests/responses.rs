@@ -200,6 +200,9 @@ fn invalid_request_fails_before_its_stream() {
     let request = request(json!({"messages": [{"role": "user", "content": long}], "stream": true, "n": 2}));
     let error = completions(&["x", "y"]).stream(request).expect_err("too long");
     assert_eq!((error.code, error.param.as_deref()), (Some("context_length_exceeded"), Some("messages")));
+    for words in ["prompt is too long: ", "this model's maximum context length is "] {
+        assert!(error.message.contains(words), "{error}");
+    }
 }
 
 #[test]

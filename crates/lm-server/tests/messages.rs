@@ -31,6 +31,7 @@ fn streamed_message_equals_the_object() {
     let response = server.send(&message(json!({"model": "fake"})));
     let object = response.json();
     assert_eq!((response.status, &object["type"]), (200, &json!("message")), "{object}");
+    assert!(response.header("request-id").is_some_and(|id| id.starts_with("req_")));
     assert_eq!(object["content"], json!([{"type": "text", "text": "Hello!"}]));
     assert_eq!((&object["stop_reason"], &object["model"]), (&json!("end_turn"), &json!("fake")));
 
@@ -96,6 +97,10 @@ fn all_errors_have_the_api_form() {
     assert_eq!(error(&with_key(message(json!({"max_tokens": null})))), invalid);
     assert_eq!(error(&with_key(message(json!({})).text_body("{"))), invalid);
     assert_eq!(error(&with_key(message(json!({"model": "claude"})))), is(404, "not_found_error"));
+    let thread = with_key(message(json!({"thread": {"type": "create"}})));
+    assert_eq!(error(&thread), invalid);
+    let details = &thread.json()["error"]["details"];
+    assert_eq!(details, &json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}));
     let large = message(json!({"system": "x".repeat(1_000)}));
     assert_eq!(error(&with_key(large)), is(413, "request_too_large"));
     let foreign = message(json!({})).header("Origin", "http://evil.com");

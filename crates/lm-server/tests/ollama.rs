@@ -60,6 +60,7 @@ fn embeddings_are_vectors() {
     let object = server().post("/api/embed", &body).json();
     let vectors = object["embeddings"].as_array().expect("vectors");
     assert!(vectors.len() == 2 && vectors.iter().all(|vector| vector[0].is_f64()), "{object}");
+    assert_eq!(server().post("/api/embeddings", &json!({"prompt": ""})).json(), json!({"embedding": []}));
 }
 
 #[test]
@@ -128,6 +129,12 @@ fn all_errors_have_the_api_form() {
         response.status
     };
     assert_eq!(error("/api/chat", json!({})), 400);
+    assert_eq!(error("/api/generate", json!([null])), 400);
+    assert_eq!(
+        error("/api/generate", json!({"options": {"temperature": "hot"}})),
+        400,
+        "also without a prompt"
+    );
     assert_eq!(error("/api/chat", chat(json!({"model": "llama"}))), 404);
     assert_eq!(error("/api/show", json!({})), 400);
     assert_eq!(error("/api/pull", json!({"model": "llama"})), 404);

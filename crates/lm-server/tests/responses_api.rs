@@ -31,6 +31,10 @@ fn response_has_items_usage_and_fields_of_its_request() {
     let response = respond(&server, &json!({"input": "Hi", "instructions": "Be brief.", "temperature": 0}));
     assert_eq!((&response["object"], &response["status"]), (&json!("response"), &json!("completed")));
     let [item] = &response["output"].as_array().expect("items")[..] else { panic!("{response}") };
+    let counted = json!({"input": "Hi", "instructions": "Be brief."});
+    let counted = server.post("/v1/responses/input_tokens", &counted).json();
+    let tokens = &response["usage"]["input_tokens"];
+    assert_eq!(counted, json!({"object": "response.input_tokens", "input_tokens": tokens}));
     assert_eq!(
         (&item["type"], &item["status"], &item["role"]),
         (&json!("message"), &json!("completed"), &json!("assistant"))

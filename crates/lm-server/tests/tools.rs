@@ -52,6 +52,8 @@ fn tools_are_listed_and_called() {
         let content: Value = serde_json::from_str(response["content"].as_str().expect("text")).expect("JSON");
         assert_eq!(content["location"], "Paris");
     }
+    let response = server.post("/v1/tools/call", &json!({"name": "current_time", "arguments": ""}));
+    assert_eq!(response.json()["is_error"], json!(false), "{}", response.body);
     let response = server.post("/v1/tools/call", &json!({"name": "get_weather", "arguments": {}}));
     assert_eq!((response.status, &response.json()["is_error"]), (200, &json!(true)));
     assert!(response.json()["content"].as_str().expect("text").contains("location"), "{}", response.body);

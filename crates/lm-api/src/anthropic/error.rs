@@ -6,6 +6,9 @@ use crate::error::ApiError;
 
 /// Error object of Anthropic's API: `{"type": "error", "error": {"type", "message"}}`.
 ///
+/// The error of a conversation that the server is to hold (`thread`) has the details by which the tool
+/// runner of Anthropic's clients goes on without it.
+///
 /// ```
 /// use lm_api::{ApiError, anthropic_error};
 ///
@@ -15,6 +18,9 @@ use crate::error::ApiError;
 pub fn anthropic_error(error: &ApiError) -> Value {
     let mut object = json!({"type": kind(error.status), "message": error.message});
     error.add_length(&mut object);
+    if error.param.as_deref() == Some("thread") {
+        object["details"] = json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]});
+    }
     json!({"type": "error", "error": object})
 }
 

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -61,7 +61,7 @@ pub(super) struct Body {
     /// Name or alias of a model; the server's first model if absent.
     pub model: Option<String>,
     /// Messages of the conversation, oldest first; the last may begin the reply.
-    #[schemars(schema_with = "messages::schema")]
+    #[schemars(schema_with = "messages_schema")]
     pub messages: Vec<Value>,
     /// Text, or an array of its blocks, before the messages.
     #[schemars(extend("type" = ["string", "array", "null"], "items" = {"type": "object"}))]
@@ -94,6 +94,11 @@ pub(super) struct Body {
     pub output_format: Option<Value>,
     /// Streams the response as server-sent events; false if absent.
     pub stream: Option<bool>,
+}
+
+/// Schema of `messages`.
+fn messages_schema(_: &mut SchemaGenerator) -> Schema {
+    messages::schema_of(&["user", "assistant", "system", "developer"])
 }
 
 /// Field that a message needs, and a count does not.

@@ -106,7 +106,7 @@ pub(super) struct Body {
 pub(crate) fn logprobs(wanted: Option<bool>, top: Option<usize>, limits: &Limits) -> Result<Option<usize>> {
     let wanted = wanted.unwrap_or(false);
     if let Some(top) = top {
-        if !wanted {
+        if !wanted && top > 0 {
             return Err(ApiError::invalid_param("top_logprobs", "`top_logprobs` needs `logprobs`: true"));
         }
         in_range("top_logprobs", top, 0, limits.top_logprobs)?;

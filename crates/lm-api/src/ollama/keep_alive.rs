@@ -61,6 +61,8 @@ pub enum OllamaLoad {
     Chat,
     /// `/api/generate` without a prompt.
     Generate,
+    /// `/api/embeddings` with an empty prompt.
+    Embedding,
 }
 
 impl OllamaLoad {
@@ -68,7 +70,10 @@ impl OllamaLoad {
     pub fn is(self, body: &Value) -> bool {
         match self {
             Self::Chat => body.get("messages").is_some_and(|messages| messages == &json!([])),
-            Self::Generate => body.get("prompt").is_none_or(|prompt| prompt.is_null() || prompt == ""),
+            Self::Generate => {
+                body.is_object() && body.get("prompt").is_none_or(|prompt| prompt.is_null() || prompt == "")
+            }
+            Self::Embedding => body.get("prompt").is_some_and(|prompt| prompt == ""),
         }
     }
 
@@ -79,6 +84,7 @@ impl OllamaLoad {
         match self {
             Self::Chat => object["message"] = json!({"role": "assistant", "content": ""}),
             Self::Generate => object["response"] = "".into(),
+            Self::Embedding => object = json!({"embedding": []}),
         }
         object
     }

@@ -49,6 +49,14 @@ impl OllamaRequest {
         request(common, messages::read(chat.messages, limits)?, limits)
     }
 
+    /// Checks a body of `/api/chat` or `/api/generate` that has no message, and only loads the model.
+    ///
+    /// # Errors
+    /// As [`OllamaRequest::chat`].
+    pub fn check(body: Value, limits: &Limits) -> Result<()> {
+        request(Fields::open(body, &GENERATE)?.into_group()?, vec![Message::user("")], limits).map(drop)
+    }
+
     /// Returns true if a body of `/api/generate` is without the template: [`text`](Self::text) reads it.
     pub fn is_text(body: &Value) -> bool {
         body["raw"] == true || body["suffix"].as_str().is_some_and(|suffix| !suffix.is_empty())

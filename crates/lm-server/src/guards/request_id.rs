@@ -8,8 +8,9 @@ use axum::middleware::Next;
 use axum::response::Response;
 use lm_api::random_id;
 
-/// Header of the id.
-const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Headers of the id: OpenAI's and Anthropic's clients show it with an error.
+const HEADERS: [HeaderName; 2] =
+    [HeaderName::from_static("x-request-id"), HeaderName::from_static("request-id")];
 
 /// Gives each response an id, and logs the request without its body and query.
 pub(crate) async fn request_id(request: Request, next: Next) -> Response {
@@ -20,7 +21,9 @@ pub(crate) async fn request_id(request: Request, next: Next) -> Response {
     let ms = began.elapsed().as_millis();
     tracing::info!(%id, %method, path = ?path, status, ms, "request");
     if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(HEADER, id);
+        for header in HEADERS {
+            response.headers_mut().insert(header, id.clone());
+        }
     }
     response
 }

@@ -78,6 +78,9 @@ async fn continue_text(app: &App, body: Value) -> Result<Response, ErrorResponse
 
 /// Loads a model, or unloads it if its keep-alive is zero.
 async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response, ErrorResponse> {
+    if endpoint != OllamaLoad::Embedding {
+        OllamaRequest::check(body.clone(), &app.config.limits.request)?;
+    }
     let keep_alive = KeepAlive::of(body)?;
     let model = app.models.find(body.get("model").and_then(Value::as_str))?.clone();
     let object = endpoint.response(model.name(), keep_alive);
@@ -146,6 +149,9 @@ pub(super) async fn embedding(
     State(app): State<SharedApp>,
     JsonBody(mut body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
+    if OllamaLoad::Embedding.is(&body) {
+        return load(&app, OllamaLoad::Embedding, &body).await;
+    }
     let Prompt { prompt, .. } = Fields::open(body.clone(), &EMBEDDING)?.into_group()?;
     body["input"] = prompt.into();
     let request = ollama_embed(body, &app.config.limits.request)?;

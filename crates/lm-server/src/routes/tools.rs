@@ -76,12 +76,14 @@ async fn result(mut running: RunningCalls) -> Result<CallResult, ApiError> {
     Err(ApiError::server("the call ended without a result"))
 }
 
-/// Reads a call; the arguments are an object, or its JSON text as in calls of chat completions.
+/// Reads a call; the arguments are an object, or its JSON text as in calls of chat completions, where no
+/// arguments may be an empty text.
 fn read(body: Value) -> Result<ToolCall, ApiError> {
     let Call { name, arguments } = Fields::open(body, &CALL)?.into_group()?;
     let arguments = match arguments {
         None => Some(Map::new()),
         Some(Value::Object(arguments)) => Some(arguments),
+        Some(Value::String(text)) if text.is_empty() => Some(Map::new()),
         Some(Value::String(text)) => serde_json::from_str(&text).ok(),
         Some(_) => None,
     };
