@@ -44,6 +44,33 @@ pub const CLIENTS: &[Client] = &[
     client("semantic-kernel", &["semantic-kernel==1.45.0"], "flows_semantic_kernel.py"),
     client("autogen", &["autogen-ext[openai]==0.7.5", "autogen-agentchat==0.7.5"], "flows_autogen.py"),
     client(
+        "agno",
+        &["agno==3.1.10", "openai==3.57.0", "ollama==0.6.3", "anthropic==2.14.0"],
+        "flows_agno.py",
+    ),
+    client("strands-agents", &["strands-agents[openai,anthropic,ollama]==1.62.0"], "flows_strands.py"),
+    client("google-adk", &["google-adk==2.13.0", "litellm==1.110.2"], "flows_google_adk.py"),
+    client(
+        "inspect-ai",
+        &["inspect-ai==0.3.285", "openai==3.57.0", "anthropic==2.14.0"],
+        "flows_inspect_ai.py",
+    ),
+    client("llm", &["llm==0.36"], "flows_llm.py"),
+    client("aider", &["aider-chat==0.86.2"], "flows_aider.py"),
+    client("openai-agents-node", &["@openai/agents@0.20.0", "zod@4.6.7"], "flows_openai_agents.mjs"),
+    client(
+        "langchain-node",
+        &[
+            "langchain@1.5.14",
+            "@langchain/core@1.4.0",
+            "@langchain/openai@1.6.0",
+            "@langchain/anthropic@1.5.11",
+            "@langchain/ollama@1.3.0",
+            "zod@4.6.7",
+        ],
+        "flows_langchain.mjs",
+    ),
+    client(
         "ai-sdk",
         &[
             "ai@7.0.173",
