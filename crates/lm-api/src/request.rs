@@ -164,7 +164,9 @@ impl ChatRequest {
         if let Some((_, limit)) = self.max_output_tokens {
             config.session.max_output_tokens = Some(limit);
         }
-        config.processor = self.dialect.as_deref().and_then(by_name).or(base.processor);
+        if let Some(dialect) = self.dialect.as_deref().and_then(by_name) {
+            config.processor = Some(dialect.into());
+        }
         config
     }
 }

@@ -18,7 +18,7 @@ fn chat() -> ChatEngine {
     let model = FakeLm::scripted(&tokenizer(), std::iter::repeat_n("Hello!", 64)).with_context_len(CONTEXT);
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
-    let processor = lm_processors::by_name("hermes");
+    let processor = lm_processors::by_name("hermes").map(Into::into);
     let config = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
     ChatEngine::new(engine, config)
 }

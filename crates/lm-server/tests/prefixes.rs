@@ -189,7 +189,7 @@ impl Model {
         let model = FakeLm::scripted(&tokenizer(), replies).with_context_len(1 << 17);
         let engine = Engine::new(loaded(model), EngineSettings::default()).expect("it fits");
         let own = matches!(self.template, Template::OfTheRepository(_)).then_some("hermes");
-        let processor = own.and_then(lm_processors::by_name);
+        let processor = own.and_then(lm_processors::by_name).map(Into::into);
         let template = Some(template);
         let defaults = ConversationConfig { template, processor, ..ConversationConfig::from_engine(&engine) };
         Running::serve(ServedModel::new(engine, defaults), ServerConfig::default())

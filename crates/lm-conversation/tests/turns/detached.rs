@@ -19,7 +19,10 @@ fn sender() -> (impl FnMut(Result<ConversationEvent>) + Send + 'static, Receiver
 /// A callback that waits for the sender's end before its first event returns.
 fn held() -> (impl FnMut(Result<ConversationEvent>) + Send + 'static, Sender<()>) {
     let (open, opened) = channel::<()>();
-    (move |_| drop(opened.recv()), open)
+    let callback = move |_| {
+        let _ = opened.recv(); // Fails at the sender's end.
+    };
+    (callback, open)
 }
 
 fn text(events: &[Result<ConversationEvent>]) -> String {
@@ -86,7 +89,8 @@ fn cancelled_turn_leaves_no_trace() {
         assert!(matches!(received.iter().last(), Some(Err(Error::Cancelled))));
         engine.wait_idle(PATIENCE).unwrap();
         assert_eq!(conversation.history(), []);
-        assert_eq!(conversation.send("More?").unwrap().text(), "Yes.");
+        conversation.send("More?").unwrap();
+        assert_eq!(conversation.history().len(), 2);
     }
 }
 
