@@ -46,6 +46,12 @@ castle ::= "O-O" "-O"?''', ["1. e4 e5\n2. Nf3 Nc6\n", "1. e4 e5\n", "1. e4 e5\n2
     ("the same text at two places", 'root ::= ("ab" | "a") "bc"', ["abbc", "abc", "ab", "bc"]),
     ("keywords and names in a list", 'root ::= entry ("," root)?\nentry ::= "end" | [a-z]+ ":" [0-9]+',
      ["end", "a:1,end", "ending:2", "end:3,b:4", "end,", "enda"]),
+    ("repetitions of repetitions", 'root ::= ("a"{2}){2} ("b"?)* ("c"+)? "1" "d"{0} ("-"?)? [0-9]+', ["aaaa10", "aaaabbcc1-2", "aaa10", "aaaa1", "aaaad10"]),
+    ("texts that end within a class", 'root ::= "<t>" ([^<] | "<" [^/])* "</t>" object\nobject ::= "{" object? "}"',
+     ["<t>a<b</t>{}", "<t></t>{{}}", "<t>a</t>", "<t>a</t>{", "<t>a{}"]),
+    ("comments in parentheses", 'root ::= "(" root ")" | "/*" ([^*] | "*"+ [^*/])* "*"+ "/"', ["(/* a */)", "((/***/))", "(/* a )", "(/* a */"]),
+    ("a class that has the text after it", 'root ::= "(" root ")" | [a-z-]+ "-end" | [a-z]* "x"', ["(ab-end)", "((a-b-end))", "(abx)", "x", "(ab)", "(-end)"]),
+    ("names before marks", 'root ::= name " = " root | name ws "(" root ")" | name ws\nname ::= [a-z]+\nws ::= " "*', ["a", "a = b", "f(x)", "f (x )", "a = f(b = c)", "a =b", "f("]),
 ]
 
 # Grammars that are refused.

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::request::ChatRequest;
 
 /// Drops the oldest messages of a request until its prompt, whose tokens `count` counts, leaves room for a
-/// reply in a context of `context` tokens: for its maximum of output tokens, a quarter of the context at most.
-/// Instructions and the last message are kept, and a tool's result is dropped with its call. Returns the
-/// number of messages that were dropped; none if even dropping all of them is not enough.
+/// reply in a context of `context` tokens: for its maximum of output tokens, a quarter of the context at
+/// most. Instructions and the last message are kept, and a tool's result is dropped with its call. Returns
+/// the number of messages that were dropped; none if even dropping all of them is not enough.
 ///
 /// # Errors
 /// Those of `count`.
@@ -23,14 +23,15 @@ pub(crate) fn truncate(
         return Ok(0);
     }
     let cuts = cuts(request);
-    let (mut kept, mut low, mut high) = (None, 0, cuts.len());
+    // From the end on, since a prompt takes time: twice as many messages until they do not fit.
+    let (mut kept, mut low, mut high, mut step) = (None, 0, cuts.len(), 1);
     while low < high {
-        let middle = low.midpoint(high);
+        let middle = if step > 0 { high.saturating_sub(step).max(low) } else { low.midpoint(high) };
         let shorter = from(request, cuts[middle]);
         if fits(&shorter)? {
-            (kept, high) = (Some(shorter), middle);
+            (kept, high, step) = (Some(shorter), middle, 2 * step);
         } else {
-            low = middle + 1;
+            (low, step) = (middle + 1, 0);
         }
     }
     let Some(kept) = kept else { return Ok(0) };
@@ -39,24 +40,34 @@ pub(crate) fn truncate(
     Ok(dropped)
 }
 
-/// Indices of messages that a shortened conversation may begin at, beside its instructions.
+/// Indices of messages that a shortened conversation may begin at, beside its instructions. The call of a
+/// last message that is a result is kept.
 fn cuts(request: &ChatRequest) -> Vec<usize> {
     let messages = &request.preface.messages;
     let begins = |message: &Message| matches!(message.role, Role::User | Role::Assistant);
-    let mut cuts: Vec<usize> = (0..messages.len()).filter(|index| begins(&messages[*index])).collect();
-    if request.last.role != Role::Tool {
-        cuts.push(messages.len());
-    }
+    let end = match request.last.role {
+        Role::Tool => messages.iter().rposition(|message| !message.tool_calls.is_empty()),
+        _ => Some(messages.len()),
+    };
+    let end = end.unwrap_or(0);
+    let mut cuts: Vec<usize> = (0..end).filter(|index| begins(&messages[*index])).collect();
+    cuts.push(end);
     cuts
 }
 
-/// The request with its messages from `cut` on, and all instructions.
+/// The request with its messages from `cut` on, and all instructions; without results whose calls are before.
 fn from(request: &ChatRequest, cut: usize) -> ChatRequest {
-    let mut request = request.clone();
-    let mut index = 0;
-    request.preface.messages.retain(|message| {
-        index += 1;
-        index > cut || matches!(message.role, Role::System | Role::Developer)
-    });
-    request
+    let (before, after) = request.preface.messages.split_at(cut);
+    let calls = after.iter().flat_map(|message| &message.tool_calls);
+    let calls: Vec<Option<&str>> = calls.map(|call| call.id.as_deref()).collect();
+    let is_kept = |message: &&Message| match (&message.role, message.tool_call_id.as_deref()) {
+        (Role::Tool, Some(id)) => calls.iter().any(|call| call.is_none_or(|call| call == id)),
+        (Role::Tool, None) => !calls.is_empty(),
+        _ => true,
+    };
+    let instructions = before.iter().filter(|message| matches!(message.role, Role::System | Role::Developer));
+    let messages = instructions.chain(after.iter().filter(is_kept)).cloned().collect();
+    let mut shorter = request.clone();
+    shorter.preface.messages = messages;
+    shorter
 }

@@ -87,6 +87,22 @@ fn results_of_tools_stay_with_their_calls() {
 }
 
 #[test]
+fn results_without_their_calls_are_left_out() {
+    let call = json!({"role": "assistant", "content": "x ".repeat(600), "tool_calls": [{"function": {"name": "f", "arguments": {}}}]});
+    let messages = json!([
+        {"role": "system", "content": "Rules."}, {"role": "user", "content": "one"}, call, {"role": "user", "content": "two"},
+        {"role": "tool", "content": "y ".repeat(100)}, {"role": "user", "content": "three"},
+    ]);
+    let (left_out, tokens) = run(ollama(json!({"messages": messages}))).expect("it is shortened");
+    assert_eq!(left_out, 3);
+    assert!(tokens < 100, "{tokens}");
+    // The call of a last message that is a result stays, and what does not fit is an error.
+    let messages = json!([{"role": "user", "content": "one"}, call, {"role": "tool", "content": "z"}]);
+    let error = run(ollama(json!({"messages": messages}))).expect_err("the call is too long");
+    assert_eq!(error.code, Some("context_length_exceeded"), "{error}");
+}
+
+#[test]
 fn responses_truncate_on_request() {
     let input: Vec<Value> = messages(40);
     for (truncation, fits) in [("auto", true), ("disabled", false)] {

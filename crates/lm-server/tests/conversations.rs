@@ -29,12 +29,14 @@ fn id(object: &Value) -> &str {
 
 /// Texts of the items of a list.
 fn texts(list: &Value) -> Vec<&str> {
-    let text = |item: &'_ Value| match &item["content"] {
-        Value::String(_) => "/content".to_owned(),
-        _ => "/content/0/text".to_owned(),
-    };
     let items = list["data"].as_array().expect("a list");
-    items.iter().map(|item| item.pointer(&text(item)).and_then(Value::as_str).expect("a text")).collect()
+    items
+        .iter()
+        .map(|item| {
+            assert_eq!((&item["type"], &item["status"]), (&json!("message"), &json!("completed")), "{item}");
+            item["content"][0]["text"].as_str().expect("a text")
+        })
+        .collect()
 }
 
 #[test]
@@ -65,7 +67,10 @@ fn responses_continue_and_extend_a_conversation() {
     let older = get(&server, &format!("{path}/items?after={after}"));
     assert_eq!((texts(&older).len(), &older["has_more"]), (3, &json!(false)));
     let item = format!("{path}/items/{after}");
-    assert_eq!(get(&server, &item)["content"], "Who am I?");
+    assert_eq!(get(&server, &item)["content"], json!([{"type": "input_text", "text": "Who am I?"}]));
+    // Without an input, the last item is answered.
+    let counted = json!({"conversation": conversation["id"]});
+    assert_eq!(server.post("/v1/responses/input_tokens", &counted).status, 200);
 
     assert_eq!(server.send(&Request::new("DELETE", &item)).status, 200);
     assert_eq!(server.get(&item).status, 404);
@@ -92,6 +97,14 @@ fn faults_of_conversations_are_named() {
         ("/v1/conversations", json!({"items": [{"type": "hologram"}]}), 400, "items[0].type"),
         ("/v1/conversations", json!({"items": "x", "metadata": 3}), 400, "items"),
         ("/v1/conversations", json!({"items": long}), 400, "items"),
+        ("/v1/conversations", json!({"metadata": {"a": ["x"]}}), 400, "metadata"),
+        ("/v1/conversations", json!({"metadata": {"a": "x".repeat(600)}}), 400, "metadata"),
+        (
+            "/v1/responses",
+            json!({"input": "x", "previous_response_id": conversation["id"]}),
+            404,
+            "previous_response_id",
+        ),
         (&format!("{path}/items"), json!({}), 400, "items"),
         ("/v1/conversations/conv_none", json!({"metadata": {}}), 404, "conversation"),
         ("/v1/responses", json!({"input": "x", "conversation": "conv_none"}), 404, "conversation"),
@@ -108,6 +121,13 @@ fn faults_of_conversations_are_named() {
         assert_eq!(answer.status, status, "{path} {}", answer.body);
         assert_eq!(answer.json()["error"]["param"], param, "{path} {}", answer.body);
     }
+    // Two of them do not fit one conversation, which stays as it is.
+    let large = json!({"items": [{"role": "user", "content": "x".repeat(9 << 20)}]});
+    let large_conversation = post(&server, "/v1/conversations", &large);
+    let items = format!("/v1/conversations/{}/items", id(&large_conversation));
+    let refused = server.post(&items, &large);
+    assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!("items")));
+    assert_eq!(get(&server, &items)["data"].as_array().map(Vec::len), Some(1));
     for query in ["limit=0", "limit=101", "limit=x", "order=up", "after=item_none"] {
         let answer = server.get(&format!("{path}/items?{query}"));
         assert_eq!(answer.status, 400, "{query}");
@@ -147,6 +167,7 @@ fn background_response_is_polled_to_its_end() {
     let begun = post(&server, "/v1/responses", &json!({"input": "Hi.", "background": true}));
     assert_eq!((&begun["status"], &begun["background"]), (&json!("in_progress"), &json!(true)));
     let path = format!("/v1/responses/{}", id(&begun));
+    assert_eq!(texts(&get(&server, &format!("{path}/input_items"))), ["Hi."]);
     support::wait_until(|| get(&server, &path)["status"] != "in_progress", "the response ends");
     let ended = get(&server, &path);
     assert_eq!((&ended["status"], &ended["id"]), (&json!("completed"), &begun["id"]));
@@ -176,12 +197,22 @@ fn background_response_is_cancelled() {
         let path = format!("/v1/responses/{}", id(&begun));
         let before = passes.count();
         support::wait_until(|| passes.count() > before + 2, "it runs without a connection");
+        let next = json!({"input": "And?", "previous_response_id": begun["id"]});
+        let refused = server.post("/v1/responses", &next);
+        assert_eq!(
+            (refused.status, &refused.json()["error"]["param"]),
+            (400, &json!("previous_response_id"))
+        );
         if delete {
             assert_eq!(server.send(&Request::new("DELETE", &path)).status, 200);
             assert_eq!(server.get(&path).status, 404);
         } else {
             let cancelled = post(&server, &format!("{path}/cancel"), &json!({}));
             assert_eq!(cancelled["status"], "cancelled");
+        }
+        if !delete {
+            let next = json!({"input": "And?", "previous_response_id": begun["id"]});
+            assert_eq!(server.post("/v1/responses/input_tokens", &next).status, 200, "its input stays");
         }
         passes.wait_for_silence();
         let state = server.get(&path);

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::input;
+use super::listing::listed;
 use super::store::{ResponseStore, identify};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, shown};
@@ -99,11 +100,13 @@ impl Conversations<'_> {
         let id = random_id("conv_");
         let object = json!({
             "id": id, "object": "conversation", "created_at": seconds_since_1970(),
-            "metadata": new.metadata.unwrap_or_default(),
+            "metadata": metadata(new.metadata.unwrap_or_default())?,
         });
         let inputs = items.len();
-        self.store.insert(&id, object.clone(), items, inputs);
-        Ok(object)
+        match self.store.insert(&id, object.clone(), items, inputs) {
+            true => Ok(object),
+            false => Err(too_large()),
+        }
     }
 
     /// Returns the object of a conversation.
@@ -121,7 +124,8 @@ impl Conversations<'_> {
     pub fn update(self, id: &str, body: Value) -> Result<Value> {
         let Metadata { metadata } = Fields::open(body, &METADATA)?.into_group()?;
         find(id, self.store)?;
-        self.store.change(id, |stored| stored.object["metadata"] = metadata.into());
+        let metadata = self::metadata(metadata)?;
+        self.store.change(id, |stored| stored.object["metadata"] = metadata);
         self.show(id)
     }
 
@@ -140,15 +144,18 @@ impl Conversations<'_> {
     /// # Errors
     /// 404 for an unknown id; when an item is invalid.
     pub fn add(self, id: &str, body: Value) -> Result<Vec<Value>> {
-        let mut new = Fields::open(body, &ITEMS)?.into_group::<Items>()?.items;
+        let new = Fields::open(body, &ITEMS)?.into_group::<Items>()?.items;
         self.check(&new)?;
         find(id, self.store)?;
-        new.iter_mut().for_each(identify);
-        self.store.change(id, |stored| {
-            stored.items.extend_from_slice(&new);
+        let mut added = Vec::new();
+        let fits = self.store.change(id, |stored| {
+            let known = stored.items.len();
+            stored.items.extend(new);
+            identify(&mut stored.items, known);
             stored.inputs = stored.items.len();
+            added = stored.items[known..].to_vec();
         });
-        Ok(new)
+        if fits { Ok(added) } else { Err(too_large()) }
     }
 
     /// Returns the items of a conversation.
@@ -178,7 +185,7 @@ impl Conversations<'_> {
     /// 404 for unknown ids.
     pub fn item(self, id: &str, item: &str) -> Result<Value> {
         let found = self.items(id)?.into_iter().find(|it| it["id"] == item);
-        found.ok_or_else(|| {
+        found.map(listed).ok_or_else(|| {
             let item = shown(&item.into());
             ApiError::refused(404, "invalid_request_error", format!("the conversation has no item {item}"))
         })
@@ -193,6 +200,22 @@ impl Conversations<'_> {
         input::conversation(&items, 0, self.limits).map_err(renamed)?;
         Ok(())
     }
+}
+
+/// Checks metadata: at most 16 texts, as in OpenAI's API.
+fn metadata(metadata: Map<String, Value>) -> Result<Value> {
+    const EXPECTED: &str = "at most 16 texts of 512 bytes under names of 64 bytes";
+    let is_small = |(key, value): (&String, &Value)| {
+        key.len() <= 64 && value.as_str().is_some_and(|text| text.len() <= 512)
+    };
+    if metadata.len() > 16 || !metadata.iter().all(is_small) {
+        return Err(ApiError::unexpected("metadata", shown(&metadata.into()), EXPECTED));
+    }
+    Ok(metadata.into())
+}
+
+fn too_large() -> ApiError {
+    ApiError::invalid_param("items", "the conversation would take more than 16 MiB of memory")
 }
 
 /// Items of a conversation.

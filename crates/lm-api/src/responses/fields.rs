@@ -61,9 +61,10 @@ pub(super) enum Truncation {
 pub(super) struct Body {
     /// Name or alias of a model; the server's first model if absent.
     pub model: Option<String>,
-    /// Text of the user, or items: messages, calls, their results, reasoning.
-    #[schemars(extend("type" = ["string", "array"], "items" = {"type": "object"}))]
-    pub input: Value,
+    /// Text of the user, or items: messages, calls, their results, reasoning. It may be absent after a
+    /// conversation or an earlier response.
+    #[schemars(extend("type" = ["string", "array", "null"], "items" = {"type": "object"}))]
+    pub input: Option<Value>,
     /// Message of the system before all others.
     pub instructions: Option<String>,
     /// Id of the stored response that this one continues.
@@ -87,7 +88,8 @@ pub(super) struct Body {
     pub text: Option<Map<String, Value>>,
     /// Streams the response as server-sent events; false if absent.
     pub stream: Option<bool>,
-    /// Further data of the response: `message.output_text.logprobs` for log probabilities; others are ignored.
+    /// Further data of the response: `message.output_text.logprobs` for log probabilities; others are
+    /// ignored.
     pub include: Option<Vec<String>>,
     /// Number of most probable tokens at each position; log probabilities need it or `include`.
     pub top_logprobs: Option<usize>,

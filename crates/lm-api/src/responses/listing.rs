@@ -8,6 +8,26 @@ use crate::fields::shown;
 /// Default number of items of a page, and the maximum.
 const PAGE: (usize, usize) = (20, 100);
 
+/// An item in the form that OpenAI's API lists it in: messages have a type, a status and parts.
+pub(super) fn listed(mut item: Value) -> Value {
+    if item["type"].is_null() {
+        item["type"] = "message".into();
+    }
+    if item["type"] != "message" {
+        return item;
+    }
+    if item["status"].is_null() {
+        item["status"] = "completed".into();
+    }
+    if let Some(text) = item["content"].as_str() {
+        item["content"] = match item["role"] == "assistant" {
+            true => json!([{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]),
+            false => json!([{"type": "input_text", "text": text}]),
+        };
+    }
+    item
+}
+
 /// Returns a page of items as a list object. `query` has the parameters of the URL: `limit` (1 to 100; 20 if
 /// absent), `order` (`desc`, the default, or `asc`) and `after`, the id of the item before the page.
 ///
@@ -43,5 +63,6 @@ pub fn item_page(mut items: Vec<Value>, query: &[(String, String)]) -> Result<Va
     items.truncate(limit);
     let id = |item: Option<&Value>| item.map(|item| item["id"].clone());
     let (first, last) = (id(items.first()), id(items.last()));
+    let items: Vec<Value> = items.into_iter().map(listed).collect();
     Ok(json!({"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more}))
 }

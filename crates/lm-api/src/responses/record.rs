@@ -24,8 +24,8 @@ impl Record {
     /// Records the response: its object and the items of its output.
     pub fn finish(mut self, id: &str, object: &Value, output: Vec<Value>) {
         let inputs = self.items.len();
-        self.items.iter_mut().for_each(identify);
         self.items.extend(output.into_iter().filter(|item| !is_cut_call(item)));
+        identify(&mut self.items, self.known);
         if let Some(conversation) = &self.conversation {
             let new = &self.items[self.known..];
             self.store.change(conversation, |stored| {

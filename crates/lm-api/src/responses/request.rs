@@ -74,8 +74,12 @@ impl ResponsesRequest {
             None => previous(body.previous_response_id, store)?,
         };
         let known = items.len();
-        let given = input::items(body.input, limits)?.into_iter().enumerate();
+        let given = body.input.map_or(Ok(Vec::new()), |input| input::items(input, limits))?;
+        let given = given.into_iter().enumerate();
         items.extend(given.map(|(index, item)| resolved(item, index, store)).collect::<Result<Vec<_>>>()?);
+        if items.is_empty() {
+            return Err(ApiError::missing("input"));
+        }
         let Converted { mut messages, left_out } =
             input::conversation(&items, known, limits).map_err(renamed)?;
         let last = messages.pop().ok_or_else(|| ApiError::missing("input"))?;
@@ -140,12 +144,16 @@ fn effort(effort: Value) -> Result<Option<Effort>> {
 /// Items of the response that `previous_response_id` names, with those before it.
 fn previous(id: Option<String>, store: &ResponseStore) -> Result<Vec<Value>> {
     let Some(id) = id else { return Ok(Vec::new()) };
-    let stored = store.get(&id).ok_or_else(|| {
+    let stored = store.get(&id).filter(|stored| stored.object["object"] == "response").ok_or_else(|| {
         let message =
             format!("there is no response {}; it may have been removed to make room", shown(&id.into()));
         let error = ApiError::refused(404, "invalid_request_error", message);
         error.with_param("previous_response_id").with_code("previous_response_not_found")
     })?;
+    if stored.object["status"] == "in_progress" {
+        let message = "the response that `previous_response_id` names is still in progress";
+        return Err(ApiError::invalid_param("previous_response_id", message));
+    }
     Ok(stored.items.clone())
 }
 

@@ -1,6 +1,6 @@
 //! Responses that later requests continue, and conversations.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -10,11 +10,12 @@ use crate::ids::random_id;
 
 /// Maximum number of stored responses and conversations.
 const MAX_ENTRIES: usize = 4_096;
-/// Maximum size of them as JSON text, in bytes.
+/// Maximum memory of all of them, and of one, in bytes.
 const MAX_BYTES: usize = 64 << 20;
+const MAX_ENTRY_BYTES: usize = 16 << 20;
 
-/// Store of the last responses and conversations, in memory: at most 4,096 of 64 MiB together. Those that were
-/// changed least recently are removed first. Clones share it.
+/// Store of the last responses and conversations, in memory: at most 4,096 of 64 MiB together, each of 16
+/// MiB. Those that were changed least recently are removed first. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseStore(Arc<Mutex<Stored>>);
 
@@ -76,20 +77,20 @@ impl ResponseStore {
         items.find(|item| item["id"] == id).cloned()
     }
 
-    /// Adds an entry, or replaces it.
-    pub(super) fn insert(&self, id: &str, object: Value, mut items: Vec<Value>, inputs: usize) {
-        items.iter_mut().for_each(identify);
-        self.lock().insert(id, StoredResponse { object, items, inputs });
+    /// Adds an entry, or replaces it; returns false if it is too large.
+    pub(super) fn insert(&self, id: &str, object: Value, mut items: Vec<Value>, inputs: usize) -> bool {
+        identify(&mut items, 0);
+        self.lock().insert(id, StoredResponse { object, items, inputs })
     }
 
-    /// Changes an entry; returns false if there is none of that id.
+    /// Changes an entry; returns false if there is none of that id, or it would be too large, and is as
+    /// before.
     pub(super) fn change(&self, id: &str, change: impl FnOnce(&mut StoredResponse)) -> bool {
         let mut stored = self.lock();
         let Some(entry) = stored.entries.get(id) else { return false };
         let mut changed = StoredResponse::clone(&entry.stored);
         change(&mut changed);
-        stored.insert(id, changed);
-        true
+        stored.insert(id, changed)
     }
 
     fn lock(&self) -> MutexGuard<'_, Stored> {
@@ -98,13 +99,12 @@ impl ResponseStore {
 }
 
 impl Stored {
-    fn insert(&mut self, id: &str, stored: StoredResponse) {
-        let items = stored.items.iter().map(|item| item.to_string().len());
-        let bytes = stored.object.to_string().len() + items.sum::<usize>();
-        self.remove(id);
-        if bytes > MAX_BYTES {
-            return;
+    fn insert(&mut self, id: &str, stored: StoredResponse) -> bool {
+        let bytes = memory(&stored.object) + stored.items.iter().map(memory).sum::<usize>();
+        if bytes > MAX_ENTRY_BYTES {
+            return false;
         }
+        self.remove(id);
         self.changes += 1;
         let change = self.changes;
         self.entries.insert(id.to_owned(), Entry { stored: Arc::new(stored), bytes, change });
@@ -120,6 +120,7 @@ impl Stored {
                 self.remove(&oldest);
             }
         }
+        true
     }
 
     fn remove(&mut self, id: &str) -> bool {
@@ -129,19 +130,43 @@ impl Stored {
     }
 }
 
-/// Gives an item an id if it has none.
-pub(super) fn identify(item: &mut Value) {
-    let prefix = match item["type"].as_str() {
+/// Estimate of the memory of a value, in bytes.
+fn memory(value: &Value) -> usize {
+    const VALUE: usize = size_of::<Value>();
+    const FIELD: usize = VALUE + size_of::<String>() + 2 * size_of::<usize>();
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => VALUE,
+        Value::String(text) => VALUE + text.len(),
+        Value::Array(values) => VALUE + values.iter().map(memory).sum::<usize>(),
+        Value::Object(fields) => {
+            VALUE + fields.iter().map(|(key, value)| FIELD + key.len() + memory(value)).sum::<usize>()
+        }
+    }
+}
+
+/// Gives the items from `from` on ids of their own: those that have none, or one of an item before.
+pub(super) fn identify(items: &mut [Value], from: usize) {
+    let mut known = HashSet::new();
+    for (index, item) in items.iter_mut().enumerate() {
+        let id = item["id"].as_str().filter(|id| !known.contains(*id)).map(str::to_owned);
+        let id = id.unwrap_or_else(|| random_id(prefix(item)));
+        if index >= from
+            && let Some(fields) = item.as_object_mut()
+        {
+            fields.insert("id".to_owned(), id.as_str().into());
+        }
+        known.insert(id);
+    }
+}
+
+/// Prefix of the ids of items of a kind.
+fn prefix(item: &Value) -> &'static str {
+    match item["type"].as_str() {
         None | Some("message") => "msg_",
         Some("reasoning") => "rs_",
         Some("function_call") => "fc_",
         Some("function_call_output") => "fco_",
         Some(_) => "item_",
-    };
-    if let Some(fields) =
-        item.as_object_mut().filter(|fields| !fields.get("id").is_some_and(Value::is_string))
-    {
-        fields.insert("id".to_owned(), random_id(prefix).into());
     }
 }
 
@@ -158,8 +183,11 @@ mod tests {
         }
         let kept: Vec<usize> = (0..70).filter(|number| store.get(&number.to_string()).is_some()).collect();
         assert!(kept.len() > 60 && kept.len() < 64 && kept.last() == Some(&69), "{kept:?}");
-        store.insert("large", Value::Null, vec![json!("x".repeat(MAX_BYTES))], 1);
+        assert!(!store.insert("large", Value::Null, vec![json!("x".repeat(MAX_ENTRY_BYTES))], 1));
         assert!(store.get("large").is_none() && store.get("69").is_some());
+        // What cannot be added leaves the entry as it is.
+        assert!(!store.change("69", |it| it.items.push(json!("x".repeat(MAX_ENTRY_BYTES)))));
+        assert_eq!(store.get("69").map(|it| it.items.len()), Some(1));
         assert!(store.remove("69") && !store.remove("69") && store.get("69").is_none());
     }
 
@@ -170,6 +198,22 @@ mod tests {
             store.insert(&number.to_string(), Value::Null, Vec::new(), 0);
         }
         assert!(store.get("0").is_none() && store.get("1").is_some());
+    }
+
+    #[test]
+    fn small_values_count_with_their_memory() {
+        let store = ResponseStore::default();
+        let nested = Value::from(vec![json!([0]); 300_000]);
+        assert!(nested.to_string().len() < MAX_ENTRY_BYTES / 8);
+        assert!(!store.insert("nested", Value::Null, vec![nested], 1));
+    }
+
+    #[test]
+    fn ids_are_given_once() {
+        let mut items = vec![json!({"id": "a"}), json!({"id": "a"}), json!({}), json!({"id": "b"})];
+        identify(&mut items, 0);
+        let ids: HashSet<&str> = items.iter().filter_map(|item| item["id"].as_str()).collect();
+        assert_eq!((ids.len(), &items[0]["id"], &items[3]["id"]), (4, &json!("a"), &json!("b")));
     }
 
     #[test]

@@ -55,6 +55,7 @@ impl ResponsesWriter {
             ("model", model.into()),
         ];
         let head = first.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(repeated).collect();
+        let begun = background.then(|| items.clone());
         let record = Record { store: store.clone(), items, known, conversation, is_stored, background };
         let writer = Self {
             head,
@@ -67,9 +68,9 @@ impl ResponsesWriter {
             scored: Vec::new(),
             sequence: 0,
         };
-        if background {
-            let object = writer.response("in_progress", Vec::new(), Value::Null);
-            store.insert(&writer.id, object, Vec::new(), 0);
+        if let Some(items) = begun {
+            let (object, inputs) = (writer.response("in_progress", Vec::new(), Value::Null), items.len());
+            store.insert(&writer.id, object, items, inputs);
         }
         writer
     }

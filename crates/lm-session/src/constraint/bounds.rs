@@ -23,8 +23,9 @@ const MAX_DEPTH: usize = 128;
 const MAX_TIME: Duration = Duration::from_secs(20);
 /// Maximum number of concurrent compilations in a process; others wait.
 const MAX_CONCURRENT: usize = 4;
-/// Stack size of the compiling thread: enough for recursion to [`MAX_DEPTH`].
-const STACK_BYTES: usize = 32 << 20;
+/// Stack size of the compiling thread: enough for recursion to [`MAX_DEPTH`], and through a chain of as many
+/// rules as [`MAX_BYTES`] have. Only what is used of it takes memory.
+const STACK_BYTES: usize = 512 << 20;
 
 /// Returns the whole content of `spec` as text, which is its cache key.
 ///

@@ -124,8 +124,8 @@ struct ReplyArgs {
     /// --schema
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["schema", "regex"], allow_hyphen_values = true)]
     choice: Vec<String>,
-    /// Constrain the answer to the grammar in FILE, written in GBNF or llguidance's Lark dialect; with --tools as
-    /// for --schema
+    /// Constrain the answer to the grammar in FILE, written in GBNF or llguidance's Lark dialect; with
+    /// --tools as for --schema
     #[arg(long, value_name = "FILE", conflicts_with_all = ["schema", "regex", "choice"])]
     grammar: Option<PathBuf>,
 }

@@ -18,13 +18,14 @@ pub struct GbnfError {
 
 /// Translates a grammar in GBNF, with the start rule `root`, to llguidance's Lark dialect.
 ///
-/// Rules that do not refer to themselves become terminals, as do such parts of the others. A terminal of a
-/// recursive rule matches the longest text: a shorter match, after which the rest of the rule would fit, is
-/// not found. (`[a-z]* "x"` in a recursive rule matches nothing, since the class takes the `x`.)
+/// Rules that do not refer to themselves become terminals, as do such parts of the others. A terminal matches
+/// the longest text. Parts of one sequence that could take each other's characters are one terminal; across
+/// the borders of rules a shorter match, after which the rest would fit, is not found. (With `num ::= [0-9]+
+/// ws` and `ws ::= [ \n]*`, the rule `line ::= num "\n"` of a recursive grammar matches nothing.)
 ///
 /// # Errors
-/// [`GbnfError`] names the line of a syntax error, of a rule that is defined twice, and of the first mention
-/// of one that is not defined.
+/// [`GbnfError`] names the line of a syntax error, of a rule that is defined twice, of the first mention of
+/// one that is not defined, and of what is too much: 256 KiB, 2,000 rules.
 ///
 /// ```
 /// use lm_processors::gbnf_grammar;
@@ -35,6 +36,7 @@ pub struct GbnfError {
 /// # Ok::<(), lm_processors::GbnfError>(())
 /// ```
 pub fn gbnf_grammar(text: &str) -> Result<Grammar, GbnfError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     Ok(gbnf_writer::lark(&gbnf_parser::parse(text)?))
 }
 

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use super::GbnfError;
 use super::expression::Expression;
 
-/// Maximum depth of parentheses.
+/// Maximum depth of parentheses, and number of operators after an element.
 const MAX_DEPTH: usize = 64;
+/// Maximum length of a grammar in bytes, and number of its rules.
+const MAX_BYTES: usize = 256 << 10;
+const MAX_RULES: usize = 2_000;
 /// Maximum bound of a repetition, that of llama.cpp.
 const MAX_REPEAT: u32 = 2_000;
 
@@ -14,6 +17,10 @@ type Result<T> = std::result::Result<T, GbnfError>;
 
 /// Parses a grammar to the bodies of its rules; the first one is that of `root`.
 pub(super) fn parse(text: &str) -> Result<Vec<Expression>> {
+    if text.len() > MAX_BYTES {
+        let message = format!("{} bytes, at most {MAX_BYTES} are read", text.len());
+        return Err(GbnfError { line: 1, message });
+    }
     let mut parser = Parser { text, rest: text, depth: 0, rules: Vec::new(), indexes: HashMap::new() };
     parser.mention("root");
     parser.skip_blanks(true);
@@ -28,15 +35,17 @@ struct Parser<'t> {
     text: &'t str,
     rest: &'t str,
     depth: usize,
-    /// Rules in order of their first mention, each with the line of it; without a body until defined.
-    rules: Vec<(&'t str, usize, Option<Expression>)>,
+    /// Rules in order of their first mention, each with what follows it; without a body until defined.
+    rules: Vec<(&'t str, &'t str, Option<Expression>)>,
     indexes: HashMap<&'t str, usize>,
 }
 
 impl<'t> Parser<'t> {
     fn finish(self) -> Result<Vec<Expression>> {
-        let undefined = |name, line| GbnfError { line, message: format!("no rule `{name}`") };
-        self.rules.into_iter().map(|(name, line, body)| body.ok_or_else(|| undefined(name, line))).collect()
+        let text = self.text;
+        let undefined =
+            |name, rest| GbnfError { line: line(text, rest), message: format!("no rule `{name}`") };
+        self.rules.into_iter().map(|(name, rest, body)| body.ok_or_else(|| undefined(name, rest))).collect()
     }
 
     /// `NAME ::= ALTERNATIVES`, up to the end of the line.
@@ -46,6 +55,9 @@ impl<'t> Parser<'t> {
             return Err(self.expected("the name of a rule"));
         }
         let rule = self.mention(name);
+        if self.rules.len() > MAX_RULES {
+            return Err(self.fault(format!("more than {MAX_RULES} rules")));
+        }
         self.skip_blanks(false);
         if !self.take("::=") {
             return Err(self.expected(&format!("`::=` after `{name}`")));
@@ -163,7 +175,7 @@ impl<'t> Parser<'t> {
 
     /// Reads the operators after an element.
     fn repeated(&mut self, mut of: Expression) -> Result<Expression> {
-        loop {
+        for _ in 0..=MAX_DEPTH {
             self.skip_blanks(self.depth > 0);
             let (min, max) = match self.rest.chars().next() {
                 Some('*') => (0, None),
@@ -173,8 +185,12 @@ impl<'t> Parser<'t> {
                 _ => return Ok(of),
             };
             self.rest = &self.rest[1..];
-            of = Expression::Repeat { of: Box::new(of), min, max };
+            of = match max {
+                Some(0) => Expression::Sequence(Vec::new()),
+                max => Expression::Repeat { of: Box::new(of), min, max },
+            };
         }
+        Err(self.fault(format!("more than {MAX_DEPTH} operators after an element")))
     }
 
     /// `{m}`, `{m,}` or `{m,n}`, up to the closing brace.
@@ -246,10 +262,9 @@ impl<'t> Parser<'t> {
 
     /// The index of a rule.
     fn mention(&mut self, name: &'t str) -> usize {
-        let line = self.line();
-        let rules = &mut self.rules;
+        let (rules, rest) = (&mut self.rules, self.rest);
         *self.indexes.entry(name).or_insert_with(|| {
-            rules.push((name, line, None));
+            rules.push((name, rest, None));
             rules.len() - 1
         })
     }
@@ -274,10 +289,6 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn line(&self) -> usize {
-        self.text[..self.text.len() - self.rest.len()].matches('\n').count() + 1
-    }
-
     fn expected(&self, what: &str) -> GbnfError {
         let found = match self.rest.chars().next() {
             None => "the end".to_owned(),
@@ -290,8 +301,13 @@ impl<'t> Parser<'t> {
     }
 
     fn fault(&self, message: impl Into<String>) -> GbnfError {
-        GbnfError { line: self.line(), message: message.into() }
+        GbnfError { line: line(self.text, self.rest), message: message.into() }
     }
+}
+
+/// Line of a text at which `rest` of it begins, from 1.
+fn line(text: &str, rest: &str) -> usize {
+    text[..text.len() - rest.len()].matches('\n').count() + 1
 }
 
 /// Characters of names; the underscore is not in llama.cpp's.

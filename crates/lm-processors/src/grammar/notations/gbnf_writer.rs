@@ -1,6 +1,7 @@
 //! Lark text of parsed rules.
 
 use super::expression::{Expression, regular_order};
+use super::extent::{self, Extent, extents};
 use crate::grammar::Grammar;
 use crate::grammar::lark::{Lark, literal, one_of, sequence};
 
@@ -13,12 +14,13 @@ pub(super) fn lark(rules: &[Expression]) -> Grammar {
         names[rule] = Some(lark.terminal(terminal(&rules[rule], &names)));
     }
     let recursive: Vec<usize> = (0..rules.len()).filter(|rule| names[*rule].is_none()).collect();
-    let is_regular: Vec<bool> = names.iter().map(Option::is_some).collect();
+    let extents = extents(rules, &order);
     for &rule in &recursive {
         names[rule] = Some(lark.reserve("r"));
     }
     for &rule in &recursive {
-        let body = Writer { lark: &mut lark, names: &names, is_regular: &is_regular }.rule(&rules[rule]);
+        let mut writer = Writer { lark: &mut lark, names: &names, extents: &extents };
+        let body = writer.rule(&rules[rule]);
         lark.define_reserved(name(&names, rule), &body);
     }
     let start = name(&names, 0).to_owned();
@@ -50,7 +52,7 @@ fn write(
             format!("({})", sequence(parts.iter().map(String::as_str)))
         }
         Expression::Alternatives(parts) => one_of(&parts.iter().map(part).collect::<Vec<_>>()),
-        Expression::Repeat { of, min, max } => part(of) + &operator(*min, *max),
+        Expression::Repeat { of, min, max } => format!("({}){}", part(of), operator(*min, *max)),
     }
 }
 
@@ -68,24 +70,50 @@ fn operator(min: u32, max: Option<u32>) -> String {
 struct Writer<'w> {
     lark: &'w mut Lark,
     names: &'w [Option<String>],
-    is_regular: &'w [bool],
+    /// Extents of the rules without recursion.
+    extents: &'w [Option<Extent>],
 }
 
 impl Writer<'_> {
     fn rule(&mut self, expression: &Expression) -> String {
         match expression {
             Expression::Rule(rule) => name(self.names, *rule).to_owned(),
-            Expression::Sequence(_) => self.parts(expression),
-            _ if expression.rules().iter().all(|rule| self.is_regular[*rule]) => {
-                let body = terminal(expression, self.names);
-                self.lark.terminal(body)
+            Expression::Sequence(parts) => self.sequence(parts),
+            _ if self.is_regular(expression) => self.terminal(expression),
+            _ => {
+                let names = self.names;
+                write(expression, &mut |part| self.rule(part), names)
             }
-            _ => self.parts(expression),
         }
     }
 
-    fn parts(&mut self, expression: &Expression) -> String {
-        let names = self.names;
-        write(expression, &mut |part| self.rule(part), names)
+    /// Parts one after another; those that could take each other's characters as one terminal.
+    fn sequence(&mut self, parts: &[Expression]) -> String {
+        let extent = |part| self.is_regular(part).then(|| Extent::of(part, self.extents));
+        let extents: Vec<Option<Extent>> = parts.iter().map(extent).collect();
+        let (mut written, mut begin) = (Vec::new(), 0);
+        while begin < parts.len() {
+            let end = begin + extent::first_group(&extents[begin..]);
+            written.push(match &parts[begin..end] {
+                [part] => self.rule(part),
+                group => self.grouped(group),
+            });
+            begin = end;
+        }
+        format!("({})", sequence(written.iter().map(String::as_str)))
+    }
+
+    fn is_regular(&self, expression: &Expression) -> bool {
+        expression.rules().iter().all(|rule| self.extents[*rule].is_some())
+    }
+
+    fn terminal(&mut self, expression: &Expression) -> String {
+        let body = terminal(expression, self.names);
+        self.lark.terminal(body)
+    }
+
+    fn grouped(&mut self, parts: &[Expression]) -> String {
+        let bodies: Vec<String> = parts.iter().map(|part| terminal(part, self.names)).collect();
+        self.lark.terminal(bodies.join(" "))
     }
 }

@@ -1,6 +1,7 @@
 //! Grammars in the notations of others.
 
 mod expression;
+mod extent;
 mod gbnf;
 mod gbnf_parser;
 mod gbnf_writer;
