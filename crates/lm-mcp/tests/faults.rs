@@ -417,12 +417,12 @@ fn nonsense_response_is_an_error() {
 }
 
 #[test]
-fn overlong_message_is_dropped_and_the_call_times_out() {
+fn overlong_message_ends_its_call() {
     let runtime = runtime();
     let server = Fake::with(vec![tool("long"), tool("other")]);
-    let limits = McpLimits { max_message_bytes: 1 << 16, call_timeout: Some(SHORT), ..limits() };
+    let limits = McpLimits { max_message_bytes: 1 << 16, ..limits() };
     let mcp = connecting(&server, &runtime).limits(limits).connect().expect("connects");
-    assert!(error(&mcp, "s_long").contains("no result after"));
+    assert!(error(&mcp, "s_long").contains("more than 65536 bytes"));
     assert_eq!(call(&mcp, "s_other"), "other {}");
 }
 
