@@ -1,6 +1,6 @@
 """Writes golden.json: which texts of cases.py llama.cpp and Python's Lark accept by each grammar.
 
-    python generate.py VOCABULARY.gguf      # any GGUF file with a byte-level vocabulary; llama-cpp-python 0.3.36, lark 1.3.1
+    python generate.py ../gguf/qwen3-tiny-q8_0.gguf      # or another GGUF file with a byte-level vocabulary; llama-cpp-python 0.3.36, lark 1.3.1
 """
 
 import json
