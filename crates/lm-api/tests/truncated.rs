@@ -1,8 +1,8 @@
 //! Conversations that do not fit the context.
 
 use lm_api::{
-    ApiError, ChatEngine, ChatRequest, Limits, OllamaRequest, OllamaWriter, ResponseStore, ResponsesRequest,
-    ResponsesWriter, Value,
+    ApiError, ChatEngine, ChatRequest, ChunkWriter, Limits, OllamaRequest, OllamaWriter, ResponseStore,
+    ResponsesRequest, ResponsesWriter, Value,
 };
 use lm_conversation::{ConversationConfig, PromptTemplate};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
@@ -122,5 +122,50 @@ fn responses_truncate_on_request() {
             }
             Err(error) => assert!(!fits && error.code == Some("context_length_exceeded"), "{error}"),
         }
+    }
+}
+
+fn chat_completion(messages: &Value, fields: Value) -> ChatRequest {
+    let mut body = fields;
+    body["messages"] = messages.clone();
+    let mut request = ChatRequest::from_json(body).expect("a request");
+    request.truncates = true;
+    request
+}
+
+#[test]
+fn instructions_of_developers_are_kept_and_results_follow_their_ids() {
+    let call = |id: &str, filler: &str| json!({"role": "assistant", "content": filler, "tool_calls": [{"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}}]});
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id, "content": format!("result of {id}")});
+    let messages = json!([
+        {"role": "developer", "content": "Rules of the developer."}, {"role": "user", "content": "one"},
+        call("cut", &"x ".repeat(600)), {"role": "user", "content": "two"}, result("cut"), call("kept", ""), result("kept"),
+        {"role": "user", "content": "three"},
+    ]);
+    let chat = chat();
+    let request = chat_completion(&messages, json!({"max_tokens": 10}));
+    let running = chat.start(request, ChunkWriter::for_request).expect("it is shortened");
+    // The question, the call, and its result.
+    assert_eq!(running.messages_left_out(), 3);
+    let tokens = running.wait().expect("a reply")["usage"]["prompt_tokens"].as_u64().expect("a number");
+    let kept = json!([
+        {"role": "developer", "content": "Rules of the developer."}, {"role": "user", "content": "two"}, call("kept", ""), result("kept"),
+        {"role": "user", "content": "three"},
+    ]);
+    let expected = chat.render(&chat_completion(&kept, json!({}))).expect("it fits").ids.len();
+    assert_eq!(tokens, expected as u64);
+}
+
+#[test]
+fn prompt_that_leaves_room_for_the_reply_is_whole() {
+    let chat = chat();
+    let messages = Value::from(messages(7));
+    let tokens = chat.render(&chat_completion(&messages, json!({}))).expect("it fits").ids.len();
+    let room = CONTEXT - tokens;
+    for (limit, whole) in [(room, true), (room + 1, false)] {
+        assert!(limit <= CONTEXT / 4, "{room}");
+        let request = chat_completion(&messages, json!({"max_tokens": limit}));
+        let running = chat.start(request, ChunkWriter::for_request).expect("it starts");
+        assert_eq!(running.messages_left_out() == 0, whole, "{limit}");
     }
 }

@@ -26,6 +26,8 @@ fn tools_that_exceed_their_share_are_chosen_by_the_question() {
         let run = lm(&["chat", "--tools", "demo", "--tool-share", share], questions);
         assert!(run.code == Some(0) && !run.err.contains("tools declared"), "{}", run.err);
     }
+    let none = lm(&["chat", "--tools", "demo", "--tool-share", "0"], questions);
+    assert!(none.err.contains("(0 of 4 tools declared; --tool-share off declares all)"), "{}", none.err);
     let wrong = lm(&["chat", "--tools", "demo", "--tool-share", "half"], "");
     assert!(
         wrong.code == Some(2) && wrong.err.contains("expected an integer in 0..=100, or `off`"),

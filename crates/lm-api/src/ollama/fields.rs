@@ -56,7 +56,7 @@ pub(super) const OPTIONS: RequestBody = RequestBody {
 
 const NOTHING: &[&str] = &["false", r#""""#, "[]"];
 
-const UNSUPPORTED: &[(&str, &[&str])] = &[("context", NOTHING), ("template", NOTHING)];
+const UNSUPPORTED: &[(&str, &[&str])] = &[("context", NOTHING), ("grammar", NOTHING), ("template", NOTHING)];
 
 /// Fields of `/api/generate` alone.
 const PROMPTS: &[(&str, &[&str])] = &[("raw", NOTHING), ("suffix", NOTHING)];

@@ -66,3 +66,27 @@ pub fn item_page(mut items: Vec<Value>, query: &[(String, String)]) -> Result<Va
     let items: Vec<Value> = items.into_iter().map(listed).collect();
     Ok(json!({"object": "list", "data": items, "first_id": first, "last_id": last, "has_more": has_more}))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn last_page_has_no_more() {
+        let items = || ["a", "b"].map(|id| json!({"id": id})).to_vec();
+        for (limit, has_more) in [("1", true), ("2", false), ("3", false)] {
+            let page = item_page(items(), &[("limit".to_owned(), limit.to_owned())]).expect("a page");
+            assert_eq!(page["has_more"], has_more, "{limit}");
+        }
+    }
+
+    #[test]
+    fn messages_have_parts_of_their_role() {
+        let listed = |role: &str| listed(json!({"role": role, "content": "x"}))["content"][0].clone();
+        assert_eq!(listed("user"), json!({"type": "input_text", "text": "x"}));
+        let output = json!({"type": "output_text", "text": "x", "annotations": [], "logprobs": []});
+        assert_eq!(listed("assistant"), output);
+        let cut = json!({"type": "message", "role": "assistant", "status": "incomplete", "content": []});
+        assert_eq!(super::listed(cut.clone()), cut);
+    }
+}

@@ -217,6 +217,31 @@ mod tests {
     }
 
     #[test]
+    fn replaced_entries_take_no_memory() {
+        let store = ResponseStore::default();
+        store.insert("old", Value::Null, Vec::new(), 0);
+        store.insert("large", Value::Null, vec![json!("x".repeat(1 << 20))], 1);
+        for _ in 0..200 {
+            assert!(store.change("large", |stored| stored.inputs += 1));
+        }
+        assert!(store.get("old").is_some());
+    }
+
+    #[test]
+    fn ended_responses_have_their_error() {
+        let store = ResponseStore::default();
+        for id in ["failed", "cancelled"] {
+            store.insert(id, json!({"status": "in_progress", "error": null}), Vec::new(), 0);
+        }
+        store.end("failed", Some(&ApiError::server("it broke").with_code("broken")));
+        store.end("cancelled", None);
+        let object = |id| store.get(id).map(|stored| stored.object.clone());
+        let error = json!({"code": "broken", "message": "it broke"});
+        assert_eq!(object("failed"), Some(json!({"status": "failed", "error": error})));
+        assert_eq!(object("cancelled"), Some(json!({"status": "cancelled", "error": null})));
+    }
+
+    #[test]
     fn changed_entries_are_young_again() {
         let store = ResponseStore::default();
         store.insert("conversation", Value::Null, Vec::new(), 0);

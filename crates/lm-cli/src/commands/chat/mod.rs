@@ -88,8 +88,8 @@ pub struct Args {
     /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
     max_rounds: usize,
-    /// Largest share of the context that declarations of tools may take, in percent. Above it, only those
-    /// that share words with the last messages, and those already called, are declared; `off` declares all
+    /// Largest share of the context that declarations of tools may take, in percent. Above it, those already
+    /// called and those that share words with the last messages come first; `off` declares all
     #[arg(long, value_name = "PERCENT|off", default_value = "25", allow_negative_numbers = true)]
     tool_share: ToolShare,
     /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the
@@ -142,7 +142,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .build()?;
     let approver = Approver::new(lines.clone(), interrupt.clone());
     let tool_share = args.tool_share;
-    let declared = Vec::new();
+    let declared = None;
     let turns =
         Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, tool_share, declared, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);

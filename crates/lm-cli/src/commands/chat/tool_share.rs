@@ -72,7 +72,8 @@ pub fn note(declared: &[String], all: usize) -> String {
     let named = declared.iter().take(MAX_NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let others = if declared.len() > MAX_NAMED { ", …" } else { "" };
     let count = declared.len();
-    one_line(&format!("({count} of {all} tools declared: {named}{others}; --tool-share off declares all)"))
+    let named = if named.is_empty() { named } else { format!(": {named}{others}") };
+    one_line(&format!("({count} of {all} tools declared{named}; --tool-share off declares all)"))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub struct Turns {
     /// Share of the context for declarations of tools.
     pub tool_share: ToolShare,
     /// Names of the declared tools, if they are not all.
-    pub declared: Vec<String>,
+    pub declared: Option<Vec<String>>,
     /// The user, who is asked about calls.
     pub approver: Approver,
 }
@@ -92,9 +92,9 @@ impl Turns {
         let names = self.tool_share.declared(&specs, question, self.agent.conversation());
         self.agent.set_tools(all.select(names.iter().copied())?);
         let is_part = names.len() < specs.len();
-        let declared: Vec<String> = names.into_iter().filter(|_| is_part).map(str::to_owned).collect();
-        if is_part && declared != self.declared {
-            screen.note(&tool_share::note(&declared, specs.len()))?;
+        let declared: Option<Vec<String>> = is_part.then(|| names.into_iter().map(str::to_owned).collect());
+        if let Some(names) = declared.as_ref().filter(|_| declared != self.declared) {
+            screen.note(&tool_share::note(names, specs.len()))?;
         }
         self.declared = declared;
         Ok(())
