@@ -167,7 +167,7 @@ fn aider_edits_a_file() {
     let program =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients-more/aider/venv/bin/aider");
     if !program.is_file() {
-        println!("skipped: no aider in target/clients-more; cargo xtask clients aider installs it");
+        println!("skipped: Aider is not installed; cargo xtask clients aider installs it");
         return;
     }
     let folder = folder();

@@ -1,11 +1,12 @@
 //! `/v1/responses`.
 
-use std::sync::PoisonError;
+use std::collections::HashMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use lm_api::{ApiError, ResponsesRequest, ResponsesWriter, StoredResponse, item_page};
+use lm_api::{ApiError, CancelHandle, ResponsesRequest, ResponsesWriter, StoredResponse, item_page};
 use serde_json::json;
 
 use super::body::JsonBody;
@@ -37,8 +38,9 @@ async fn in_background(app: SharedApp, request: ResponsesRequest) -> Result<Resp
     let writer = move |_: &_, model: &str| ResponsesWriter::new(request, model, &store);
     let Started { running, cancel, headers } =
         chat::start(&app, chat, move |engines, chat| engines.chat.start(chat, writer)).await?;
+    let too_large = |_| ApiError::invalid_param("input", "too large for a response that is stored");
+    let stored = find(&app, &id).map_err(too_large)?;
     handles(&app).insert(id.clone(), running.canceller());
-    let stored = find(&app, &id)?;
     tokio::spawn(async move {
         let ended = running.object().await;
         drop(cancel);
@@ -120,11 +122,11 @@ pub(crate) async fn delete(
 }
 
 /// Handles of the responses in the background.
-fn handles(app: &App) -> std::sync::MutexGuard<'_, std::collections::HashMap<String, lm_api::CancelHandle>> {
+fn handles(app: &App) -> MutexGuard<'_, HashMap<String, CancelHandle>> {
     app.background.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn find(app: &App, id: &str) -> lm_api::Result<std::sync::Arc<StoredResponse>> {
+fn find(app: &App, id: &str) -> lm_api::Result<Arc<StoredResponse>> {
     let stored = app.responses.get(id).filter(|stored| stored.object["object"] == "response");
     stored.ok_or_else(|| {
         let message = format!("there is no response {:?}", id.chars().take(100).collect::<String>());
