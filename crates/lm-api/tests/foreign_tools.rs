@@ -185,6 +185,11 @@ fn grammar_of_a_custom_tool_without_recursion_is_enforced() {
         shown["function"]["description"].as_str().is_some_and(|text| text.contains(definition)),
         "{shown}"
     );
+    let tools = json!([{"type": "namespace", "name": "crm", "tools": tool("start: \"yes\" | \"no\"")}]);
+    let namespaced = responses_request(tools, json!("Hi")).chat;
+    let spec = &namespaced.preface.tools[0];
+    let pattern = spec.parameters()["properties"]["input"]["pattern"].as_str();
+    assert_eq!((spec.name(), pattern), ("crm__patch", Some("^(?:(?:yes|no))$")));
     // The engine writes what the grammar lets it, not what it would have written.
     let named = json!({"type": "custom", "name": "patch"});
     let body =
