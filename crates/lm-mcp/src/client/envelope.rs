@@ -103,7 +103,7 @@ pub(super) fn mended(line: &[u8]) -> Option<String> {
     (mended.as_bytes() != line).then_some(mended)
 }
 
-/// The code unit of an escape `\uXXXX` at the start of a text.
+/// The code unit of an escape `\uHHHH` at the start of a text.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::GbnfError;
 use super::expression::Expression;
+use super::{GbnfError, cursor};
 
 /// Maximum depth of parentheses, and number of operators after an element.
 const MAX_DEPTH: usize = 64;
@@ -254,10 +254,7 @@ impl<'t> Parser<'t> {
     }
 
     fn name(&mut self) -> &'t str {
-        let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
-        let (name, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        name
+        cursor::take_while(&mut self.rest, is_name)
     }
 
     /// The index of a rule.
@@ -270,23 +267,11 @@ impl<'t> Parser<'t> {
     }
 
     fn take(&mut self, text: &str) -> bool {
-        let rest = self.rest.strip_prefix(text);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
+        cursor::take(&mut self.rest, text)
     }
 
-    /// Skips blanks and comments.
     fn skip_blanks(&mut self, lines: bool) {
-        loop {
-            self.rest = self
-                .rest
-                .trim_start_matches(|c| matches!(c, ' ' | '\t') || lines && matches!(c, '\r' | '\n'));
-            if !self.rest.starts_with('#') {
-                return;
-            }
-            let end = self.rest.find(['\r', '\n']).unwrap_or(self.rest.len());
-            self.rest = &self.rest[end..];
-        }
+        cursor::skip_blanks(&mut self.rest, lines, &["#"]);
     }
 
     fn expected(&self, what: &str) -> GbnfError {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::cursor;
 use super::expression::Expression;
 
 /// Maximum depth of groups.
@@ -212,9 +213,7 @@ impl<'t> Parser<'t> {
 
     /// A regular expression with the flags that follow it.
     fn with_flags(&mut self, regex: &str) -> Option<String> {
-        let end = self.rest.find(|c: char| !c.is_ascii_lowercase()).unwrap_or(self.rest.len());
-        let (flags, rest) = self.rest.split_at(end);
-        self.rest = rest;
+        let flags = cursor::take_while(&mut self.rest, |c| c.is_ascii_lowercase());
         let regex = if flags.is_empty() { regex.to_owned() } else { format!("(?{flags}:{regex})") };
         // Python escapes the slash; a range of flags that Rust does not have is an error.
         let regex = regex.replace("\\/", "/");
@@ -245,17 +244,12 @@ impl<'t> Parser<'t> {
 
     fn number(&mut self) -> Option<u32> {
         self.skip_blanks(false);
-        let end = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
-        let (number, rest) = self.rest.split_at(end);
-        self.rest = rest;
+        let number = cursor::take_while(&mut self.rest, |c| c.is_ascii_digit());
         number.parse().ok().filter(|number| *number <= MAX_REPEAT)
     }
 
     fn name(&mut self) -> Option<&'t str> {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let end = self.rest.find(|c| !is_name(c)).unwrap_or(self.rest.len());
-        let (name, rest) = self.rest.split_at(end);
-        self.rest = rest;
+        let name = cursor::take_while(&mut self.rest, |c| c.is_ascii_alphanumeric() || c == '_');
         (!name.is_empty()).then_some(name)
     }
 
@@ -283,22 +277,11 @@ impl<'t> Parser<'t> {
     }
 
     fn take(&mut self, text: &str) -> bool {
-        let rest = self.rest.strip_prefix(text);
-        self.rest = rest.unwrap_or(self.rest);
-        rest.is_some()
+        cursor::take(&mut self.rest, text)
     }
 
-    /// Skips blanks and comments.
     fn skip_blanks(&mut self, lines: bool) {
-        loop {
-            let is_blank = |c| matches!(c, ' ' | '\t') || lines && matches!(c, '\r' | '\n');
-            self.rest = self.rest.trim_start_matches(is_blank);
-            if !self.rest.starts_with("//") && !self.rest.starts_with('#') {
-                return;
-            }
-            let end = self.rest.find(['\r', '\n']).unwrap_or(self.rest.len());
-            self.rest = &self.rest[end..];
-        }
+        cursor::skip_blanks(&mut self.rest, lines, &["//", "#"]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Grammars in the notations of others.
 
+mod cursor;
 mod expression;
 mod extent;
 mod gbnf;
