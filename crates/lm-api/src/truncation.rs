@@ -1,5 +1,6 @@
 //! Truncation of conversations to the context.
 
+use lm_conversation::Overflow;
 use lm_template::{Message, Role};
 
 use crate::error::Result;
@@ -17,7 +18,7 @@ pub(crate) fn truncate(
     context: usize,
     count: impl Fn(&ChatRequest) -> Result<usize>,
 ) -> Result<usize> {
-    let reply = request.max_output_tokens.map_or(usize::MAX, |(_, most)| most).min(context / 4);
+    let reply = Overflow::reply_share(context, request.max_output_tokens.map(|(_, most)| most));
     let fits = |request: &ChatRequest| count(request).map(|tokens| tokens + reply <= context);
     if fits(request)? {
         return Ok(0);
