@@ -55,6 +55,12 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
+    fn call_with_unit<K: Kernel>(kernel: K) -> K::Output {
+        // SAFETY: AVX-512 is there, as said above.
+        unsafe { run_avx512::<U, K>(kernel) }
+    }
+
+    #[inline(always)]
     fn splat(value: f32) -> Self {
         // SAFETY: AVX-512 is there, as said above.
         Self::from(unsafe { _mm512_set1_ps(value) })
@@ -195,7 +201,6 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
         unsafe { _mm512_loadu_si512(line.as_ptr().cast()) }
     }
 
-    #[cfg(test)]
     #[inline(always)]
     fn store_bytes(bytes: __m512i, line: &mut Line) {
         // SAFETY: AVX-512 is there; 64 bytes are written to an array of 64.

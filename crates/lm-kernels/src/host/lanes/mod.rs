@@ -32,7 +32,7 @@ pub(super) use prefetch::{
     Ahead, detect_prefetching, prefetch_ahead, prefetch_over, prefetch_stream, prefetch_to_l2,
 };
 pub(super) use slices::{dot, load_part, store_part};
-pub(super) use vector::{Kernel, LANES, Lanes, Line, ZeroPointCorrection};
+pub(super) use vector::{Aligned, Kernel, LANES, Lanes, Line, ZeroPointCorrection};
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(super) use {
     avx2::{Avx2, Evex, Vex, Vnni},

@@ -127,7 +127,6 @@ impl Lanes for F32x16 {
         *line
     }
 
-    #[cfg(test)]
     #[inline(always)]
     fn store_bytes(bytes: Line, line: &mut Line) {
         *line = bytes;

@@ -8,6 +8,11 @@ pub(in crate::host) const LANES: usize = 16;
 /// A cache line: four bytes per lane.
 pub(in crate::host) type Line = [u8; 4 * LANES];
 
+/// A value that begins at a cache line, so that loads and stores of the lines in it do not cross one.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(in crate::host) struct Aligned<T>(pub T);
+
 /// Correction for the zero point 8 of the weights' nibbles: -8 times the sum of 32 activations.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -71,6 +76,10 @@ pub(in crate::host) trait Lanes: Copy {
     /// Runs a kernel that needs no matrix unit in a function of its own, compiled for these lanes: code
     /// called this way need not be inlined.
     fn call<K: Kernel>(kernel: K) -> K::Output;
+    /// As [`Lanes::call`], for a kernel that uses the matrix unit.
+    fn call_with_unit<K: Kernel>(kernel: K) -> K::Output {
+        Self::call(kernel)
+    }
 
     fn splat(value: f32) -> Self;
     fn load(x: &[f32; LANES]) -> Self;
@@ -95,7 +104,6 @@ pub(in crate::host) trait Lanes: Copy {
     fn from_ints(ints: Self::Ints) -> Self;
 
     fn load_bytes(line: &Line) -> Self::Bytes;
-    #[cfg(test)]
     fn store_bytes(bytes: Self::Bytes, line: &mut Line);
     /// Loads the low and the high nibbles of the bytes.
     fn load_nibbles(line: &Line) -> [Self::Bytes; 2];

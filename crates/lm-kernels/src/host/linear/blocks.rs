@@ -8,7 +8,7 @@
 //!
 //! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
 //! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
-//! a step per group either way.
+//! a step per group either way. A matrix unit has [panels](super::block_tiles) for more than 32 rows.
 
 #![allow(clippy::needless_range_loop, reason = "see `integer`")]
 
@@ -100,18 +100,30 @@ fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
     for (group, lines) in lines.chunks_exact(F::BITS).enumerate().take(RECORD / GROUP) {
         prefetch_lines::<M>(lines);
         let dots = dots::<V, F, M>(lines, group, 0..EXPANDED_LINES, x);
-        let (step, offset) = (scales.step::<V>(group), scales.offset::<V>(group));
-        for m in 0..M {
-            let scale = step.mul(V::splat(x[m].scales[group]));
-            sums[m] = V::from_ints(dots[m]).mul_add(scale, sums[m]);
-            if let Some(offset) = offset {
-                sums[m] = offset.mul_add(V::splat(x[m].scaled_sums[group]), sums[m]);
-            }
+        add_group::<V, F, M>(sums, &dots, scales, group, x);
+    }
+}
+
+/// Adds the step of the outputs' chains for a group with a float scale, whose dot products are `dots`.
+#[inline(always)]
+pub(super) fn add_group<V: Lanes, F: BlockFormat, const M: usize>(
+    sums: &mut [V; M],
+    dots: &[V::Ints; M],
+    scales: &F::Scales,
+    group: usize,
+    x: &[Span; M],
+) {
+    let (step, offset) = (scales.step::<V>(group), scales.offset::<V>(group));
+    for m in 0..M {
+        let scale = step.mul(V::splat(x[m].scales[group]));
+        sums[m] = V::from_ints(dots[m]).mul_add(scale, sums[m]);
+        if let Some(offset) = offset {
+            sums[m] = offset.mul_add(V::splat(x[m].scaled_sums[group]), sums[m]);
         }
     }
 }
 
-/// Adds the step of the outputs' chains for a record of 256 columns, and the one of their minimums.
+/// Adds the steps of the outputs' chains for a record whose groups have integer scales.
 #[inline(always)]
 fn add_integers<V: Lanes, F: BlockFormat, const M: usize>(
     sums: &mut [V; M],
@@ -140,6 +152,19 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize>(
             }
         }
     }
+    add_record::<V, F, M>(sums, &totals, scales, x);
+}
+
+/// Adds the step of the outputs' chains for a record whose groups have integer scales, given the scaled sums,
+/// and the step of its minimums.
+#[inline(always)]
+pub(super) fn add_record<V: Lanes, F: BlockFormat, const M: usize>(
+    sums: &mut [V; M],
+    totals: &[V::Ints; M],
+    scales: &F::Scales,
+    x: &[Span; M],
+) {
+    let columns = F::Scales::COLUMNS;
     let step = scales.step::<V>(0);
     for m in 0..M {
         let scale = step.mul(V::splat(x[m].scales[0]));

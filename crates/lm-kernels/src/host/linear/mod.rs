@@ -6,6 +6,7 @@
 //! Results do not depend on the number of activation rows, the threads or the vector width.
 
 mod activations;
+mod block_tiles;
 mod blocks;
 mod float;
 mod integer;

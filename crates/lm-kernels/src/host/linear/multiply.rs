@@ -4,12 +4,13 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::super::lanes::{LANES, Lanes};
+use super::super::matrix_unit::{MatrixUnit, SIDE};
 use super::super::pack::{
     Bf16Unit, BlockFormat, F16Unit, ForBlocks, IntegerLayout, PackedMatrix, Q4, Q8, Tile, WeightFormat,
 };
 use super::activations::QuantizedRows;
 use super::integer::IntegerWeights;
-use super::{Rows, blocks, float, integer, panels};
+use super::{Rows, block_tiles, blocks, float, integer, panels};
 
 /// Multiplies the rows by two tiles of a weight.
 #[inline(always)]
@@ -61,7 +62,12 @@ impl<V: Lanes> ForBlocks for Products<'_, V> {
     #[inline(always)]
     fn run<F: BlockFormat>(self) {
         let Self { w, tiles: [i, j], x, rows, out, .. } = self;
-        V::call(blocks::Products::<F> { tiles: [w.records(i), w.records(j)], x, rows, out });
+        let tiles = [w.records(i), w.records(j)];
+        if V::Unit::PRESENT && rows.len() > SIDE {
+            V::call_with_unit(block_tiles::TileProducts::<F> { tiles, x, rows, out });
+        } else {
+            V::call(blocks::Products::<F> { tiles, x, rows, out });
+        }
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::super::lanes::{LANES, Lanes, Line, prefetch_ahead};
+use super::super::lanes::{Aligned, LANES, Lanes, Line, prefetch_ahead};
 use super::super::matrix_unit::{MatrixUnit, SIDE, STEP};
 use super::super::pack::{GROUP, Tile};
 use super::activations::{QuantizedRows, SPAN, Span};
@@ -29,11 +29,11 @@ pub(super) fn multiply<V: Lanes, F: IntegerWeights>(
     out: &mut [[[f32; LANES]; 2]],
 ) {
     out.fill([[0.0; LANES]; 2]);
-    let mut rooms = [[[0; size_of::<Line>()]; SPAN_LINES]; 2];
+    let mut rooms = [Aligned([[0; size_of::<Line>()]; SPAN_LINES]); 2];
     let blocks_of_span = SPAN / F::BLOCK;
     for span in 0..tiles[0].scales.len().div_ceil(blocks_of_span) {
         let [room_a, room_b] = &mut rooms;
-        let panels = [F::bytes(&tiles[0], span, room_a), F::bytes(&tiles[1], span, room_b)];
+        let panels = [F::bytes(&tiles[0], span, &mut room_a.0), F::bytes(&tiles[1], span, &mut room_b.0)];
         let scales = [0, 1].map(|t| &tiles[t].scales[span * blocks_of_span..]);
         let rows_of_step = if V::Unit::PRESENT { SIDE } else { ROWS };
         let mut next = NextSpan::after(tiles, span, rows.len().div_ceil(rows_of_step));
@@ -51,7 +51,7 @@ const ROWS: usize = 12;
 /// The span after one of both tiles, prefetched step by step while rows are multiplied with that one. No
 /// weights are read meanwhile, so that the processor's own prefetching has stopped when the next span is
 /// expanded.
-struct NextSpan<'a> {
+pub(super) struct NextSpan<'a> {
     /// Lines of the span before it, as many as the next one has.
     before: [&'a [Line]; 2],
     /// Lines per step.
@@ -66,12 +66,17 @@ impl<'a> NextSpan<'a> {
     fn after<F: IntegerWeights>(tiles: &[Tile<'a, F>; 2], span: usize, steps: usize) -> Self {
         let len = SPAN / GROUP * F::GROUP_LINES;
         let place = span * len..tiles[0].lines.len().min((span + 1) * len);
-        let before = [&tiles[0].lines[place.clone()], &tiles[1].lines[place.clone()]];
-        Self { before, share: place.len().div_ceil(steps.max(1)), done: 0 }
+        Self::of_lines([&tiles[0].lines[place.clone()], &tiles[1].lines[place]], steps)
+    }
+
+    /// The span after the one with these lines, which are as many in both tiles.
+    #[inline(always)]
+    pub fn of_lines(before: [&'a [Line]; 2], steps: usize) -> Self {
+        Self { before, share: before[0].len().div_ceil(steps.max(1)), done: 0 }
     }
 
     #[inline(always)]
-    fn prefetch_step(&mut self) {
+    pub fn prefetch_step(&mut self) {
         let distance = size_of_val(self.before[0]);
         let end = (self.done + self.share).min(self.before[0].len());
         for line in self.done..end {
@@ -120,7 +125,7 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
     next: &mut NextSpan<'_>,
     out: &mut [[[f32; LANES]; 2]],
 ) {
-    let mut products = [[0; SIDE]; SIDE];
+    let Aligned(products) = &mut Aligned([[0; SIDE]; SIDE]);
     V::Unit::configure();
     for (out, row) in out.chunks_mut(SIDE).zip(rows.step_by(SIDE)) {
         next.prefetch_step();
@@ -133,7 +138,7 @@ fn add_span_by_tiles<V: Lanes, F: IntegerWeights>(
             // lines, 1,024 bytes, per step.
             unsafe {
                 let weights = [a.as_ptr().cast(), b.as_ptr().cast()];
-                V::Unit::multiply(values.cast(), size_of::<Span>(), weights, steps, &mut products);
+                V::Unit::multiply(values.cast(), size_of::<Span>(), weights, steps, products);
             }
             for (m, out) in out.iter_mut().enumerate() {
                 let correction = x[m].byte_corrections[block];

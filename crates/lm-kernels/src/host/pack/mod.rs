@@ -28,7 +28,7 @@ pub(super) use buffer::Buffer;
 use buffer::SharedBuffer;
 pub use dtype::FloatDtype;
 pub use ggml::GgmlType;
-pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, RecordTile, Scales, code};
+pub(super) use ggml::{BlockFormat, EXPANDED_LINES, ForBlocks, RECORD, Record, RecordTile, Scales, code};
 pub use importance::Importance;
 use integer::tile_bytes;
 pub(super) use integer::{GROUP, IntegerLayout, Tile};

@@ -194,7 +194,6 @@ impl<P: Products> Lanes for Avx2<P> {
         }
     }
 
-    #[cfg(test)]
     #[inline(always)]
     fn store_bytes(bytes: [__m256i; 2], line: &mut Line) {
         *line = bytemuck::cast(bytes);

@@ -242,7 +242,6 @@ impl<P: ByteProducts> Lanes for Neon<P> {
         bytemuck::cast(*line)
     }
 
-    #[cfg(test)]
     #[inline(always)]
     fn store_bytes(bytes: Bytes, line: &mut Line) {
         *line = bytemuck::cast(bytes);

@@ -31,7 +31,7 @@ use scales::{
     SixBitScalesAndMins,
 };
 pub(super) use tile::PackBlocks;
-pub(in crate::host) use tile::RecordTile;
+pub(in crate::host) use tile::{Record, RecordTile};
 
 /// Columns of a record.
 pub(in crate::host) const RECORD: usize = 256;

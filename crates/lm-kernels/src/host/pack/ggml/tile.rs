@@ -27,6 +27,8 @@ pub(in crate::host) struct Record<'a, F: BlockFormat> {
     pub scales: &'a F::Scales,
     /// `F::BITS` lines of codes per 32 columns.
     pub lines: &'a [Line],
+    /// The lines of both.
+    pub all_lines: &'a [Line],
 }
 
 /// Lines of scales per record.
@@ -95,9 +97,9 @@ impl<'a, F: BlockFormat> RecordTile<'a, F> {
 
 impl<'a, F: BlockFormat> Record<'a, F> {
     #[inline(always)]
-    fn of(lines: &'a [Line]) -> Self {
-        let (scales, lines) = lines.split_at(scale_lines::<F>());
-        Self { scales: &bytemuck::cast_slice(scales)[0], lines }
+    fn of(all_lines: &'a [Line]) -> Self {
+        let (scales, lines) = all_lines.split_at(scale_lines::<F>());
+        Self { scales: &bytemuck::cast_slice(scales)[0], lines, all_lines }
     }
 
     /// The lines of its scales, for prefetching.
