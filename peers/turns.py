@@ -13,14 +13,20 @@ from statistics import median
 Figures = dict[str, float]
 CONTEXTS = (0, 512, 4096)
 parser = argparse.ArgumentParser(description=__doc__)
-for option in ("--lm", "--llama", "--checkpoint", "--gguf"):
+for option in ("--lm", "--gguf"):
     parser.add_argument(option, type=Path, required=True)
+parser.add_argument("--checkpoint", type=Path, help="checkpoint that `lm` quantises as it loads it; without it, only the file is measured")
+parser.add_argument("--llama", type=Path, help="folder of llama.cpp's programs; without it, llama.cpp is left out")
 parser.add_argument("--openvino", type=Path, help="model that OpenVINO GenAI loads; without it, OpenVINO is left out")
 parser.add_argument("--mmproj", type=Path)
 parser.add_argument("--image", type=Path)
 parser.add_argument("--threads", required=True)
 parser.add_argument("--runs", type=int, required=True)
 ARGS = parser.parse_args()
+
+
+class Failed(Exception):
+    """A program that ended with an error."""
 
 
 def run(command: list[object], kinds: str = "out") -> str:
@@ -31,7 +37,7 @@ def run(command: list[object], kinds: str = "out") -> str:
     text = program.stdout.read()
     _, status, usage = os.wait4(program.pid, 0)
     if status != 0:
-        sys.exit(f"{' '.join(map(str, command))}: status {status}\n{text}")
+        raise Failed(f"{' '.join(map(str, command))}: status {status}\n{text}")
     return f"{text}\npeak {usage.ru_maxrss}\n"
 
 
@@ -129,20 +135,36 @@ def cell(values: list[float]) -> str:
     return " ".join([f"{median(values):,.{digits}f}", f"({min(values):,.{digits}f} to {max(values):,.{digits}f})"])
 
 
-def main() -> None:
-    stacks: dict[str, Callable[[], Figures]]
+def stacks() -> dict[str, Callable[[], Figures]]:
+    """Functions that measure a turn, this stack's first."""
     if ARGS.image:
-        stacks = {"lm": our_picture, "llama.cpp": llama_picture}
+        own = {"lm": our_picture}
+    elif ARGS.checkpoint:
+        own = {"lm, q4": lambda: ours(ARGS.checkpoint, "--quantize", "q4"), "lm, the same file": lambda: ours(ARGS.gguf)}
     else:
-        stacks = {"lm, q4": lambda: ours(ARGS.checkpoint, "--quantize", "q4"), "lm, the same file": lambda: ours(ARGS.gguf),
-                  "llama.cpp": llama}  # fmt: skip
-        if ARGS.openvino:
-            stacks["OpenVINO"] = openvino
-    turns: dict[str, list[Figures]] = {name: [] for name in stacks}
+        own = {"lm": lambda: ours(ARGS.gguf)}
+    if ARGS.llama:
+        own["llama.cpp"] = llama_picture if ARGS.image else llama
+    if ARGS.openvino:
+        own["OpenVINO"] = openvino
+    return own
+
+
+def main() -> None:
+    measures = stacks()
+    own = next(iter(measures))
+    turns: dict[str, list[Figures]] = {name: [] for name in measures}
     for turn in range(ARGS.runs):
-        for name, measure in stacks.items():
+        for name, measure in list(measures.items()):
             load = os.getloadavg()[0]
-            turns[name].append(measure())
+            try:
+                turns[name].append(measure())
+            except Failed as failed:
+                if name == own:
+                    sys.exit(str(failed))
+                print(f"{name} is left out: {failed}", file=sys.stderr)
+                del measures[name], turns[name]
+                continue
             print(f"turn {turn + 1}, {name}, load {load:.1f} before: {turns[name][-1]}", file=sys.stderr)
     show(turns)
 

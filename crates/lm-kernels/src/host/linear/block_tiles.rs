@@ -4,8 +4,8 @@
 //! are multiplied by them. The integer sums, exact in any order, are those of [`blocks`](super::blocks), and
 //! so are the steps of the outputs' chains.
 //!
-//! - *Types with integer scales*: a weight is the integer `factor · (code - zero)`, at most 2^14 in magnitude.
-//!   The two bytes of this integer plus 2^15 are two panels: one product of 256 columns each.
+//! - *Types with integer scales*: a weight is the integer `factor · (code - zero)`, at most 2^14 in
+//!   magnitude. The two bytes of this integer plus 2^15 are two panels: one product of 256 columns each.
 //! - *Types with a float scale per 32 columns*: the codes are the panel. A step of the unit spans 64 columns,
 //!   so that the second half of a group's panel is zeros.
 
@@ -182,9 +182,9 @@ fn multiply<V: Lanes>(
 ) {
     let values = &raw const x[0].quads[quad];
     let weights = panels.each_ref().map(|panels| panels.0[line..line + steps * STEP_LINES].as_ptr().cast());
-    // SAFETY: there are `SIDE` rows, one span apart. The columns are in the span, or are the first bytes after
-    // its quads, still within it, which the zeros of a group's panel multiply. The lines are there: 16, 1,024
-    // bytes, per step.
+    // SAFETY: there are `SIDE` rows, one span apart. The columns are in the span, or are the first bytes
+    // after its quads, still within it, which the zeros of a group's panel multiply. The lines are there: 16,
+    // 1,024 bytes, per step.
     unsafe { V::Unit::multiply(values.cast(), size_of::<Span>(), weights, steps, products) };
 }
 
