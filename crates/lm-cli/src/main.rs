@@ -22,6 +22,7 @@ mod model;
 mod npy;
 mod ordered_parallel_map;
 mod path_check;
+mod prefetch;
 mod progress;
 mod prompt_ids;
 mod reader;
@@ -40,7 +41,9 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     log::start();
-    match interrupt::Interrupt::install().and_then(|interrupt| cli.run(&interrupt)) {
+    let outcome = interrupt::Interrupt::install().and_then(|interrupt| cli.run(&interrupt));
+    prefetch::store();
+    match outcome {
         Ok(code) => code,
         Err(error) => failure::report(&error),
     }

@@ -75,3 +75,54 @@ fn inactive_experts_are_counted_apart() {
     assert_eq!(count("parameters") - count("parameters_of_token"), 2 * 6 * 3 * 32 * 32);
     assert_contains(&inspect(Some("models/qwen3-moe-tiny"), &[]), &["of them for a token, in"]);
 }
+
+/// `lm inspect --cpu --json` with a cache folder and a value of `LM_PREFETCH`.
+fn prefetches(caches: &std::path::Path, forced: Option<&str>) -> (Option<i32>, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lm"));
+    command.args(["inspect", "--cpu", "--json"]).env_remove("LM_PREFETCH").env_remove("LM_CPU");
+    for variable in ["XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"] {
+        command.env(variable, caches);
+    }
+    command.envs(forced.map(|plan| ("LM_PREFETCH", plan)));
+    let output = command.stdin(Stdio::null()).output().expect("the program runs");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(text).expect("output is text"))
+}
+
+#[test]
+fn prefetch_plan_is_forced_or_measured_or_the_default() {
+    let caches = tempfile::tempdir().expect("a folder");
+    let read = |forced| -> [String; 2] {
+        let (_, text) = prefetches(caches.path(), forced);
+        let cpu: Value = serde_json::from_str(&text).expect("one line of JSON");
+        assert!(cpu["supported"].as_array().is_some_and(|all| all.contains(&cpu["kernels"])), "{cpu}");
+        ["prefetch", "prefetch_origin"].map(|key| cpu[key].as_str().unwrap_or_default().to_owned())
+    };
+    let [default, origin] = read(None);
+    assert_eq!(origin, "default");
+    for plan in ["near", "far"] {
+        assert_eq!(read(Some(plan)), [plan, "forced"]);
+    }
+    let (code, error) = prefetches(caches.path(), Some("middle"));
+    assert_ne!(code, Some(0));
+    assert!(error.contains("unknown prefetch plan `middle`, expected one of: near, far"), "{error}");
+
+    let Some(processor) = lm_kernels::host::processor_name() else {
+        return println!("skipped: this processor has no name, so nothing is kept for it");
+    };
+    let below = if cfg!(target_os = "macos") { "Library/Caches/lm" } else { "lm" };
+    let folder = caches.path().join(below);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let other = if default == "near" { "far" } else { "near" };
+    let keep = |processor: &str, plan: &str| {
+        let measured = serde_json::json!({ "processor": processor, "plan": plan }).to_string();
+        std::fs::write(folder.join("prefetch.json"), measured).expect("can be written");
+    };
+    keep(&processor, other);
+    assert_eq!(read(None), [other, "measured"]);
+    assert_eq!(read(Some(&default)), [&default, "forced"]);
+    keep("another processor", other);
+    assert_eq!(read(None), [&default, "default"]);
+    keep(&processor, "middle");
+    assert_eq!(read(None), [&default, "default"]);
+}

@@ -18,6 +18,7 @@ mod loader;
 mod media;
 mod model_folder;
 mod nn;
+mod prefetch;
 mod spec;
 #[cfg(any(test, feature = "test-util"))]
 pub mod testing;
@@ -38,7 +39,7 @@ pub use imatrix::{Calibration, ImportanceMatrix, LayerSums};
 pub use lm_formats::{Error as FormatError, FileBytes, GgufFile, GgufMetadata, GgufProblem, ModelFiles};
 pub use lm_kernels::{
     CacheGroup, CacheLayout, Device, KvDtype, KvGeometry, KvPool, LayerCache, NO_PAGE, PAGE_LEN, PageId,
-    Retention, WeightFormat,
+    PrefetchPlan, Retention, WeightFormat,
 };
 pub use lm_media::{Image, ImageSize};
 pub use lm_tokenizer::{SpecialTokens, StreamDecoder, TextSegment, TokenId, TokenKind, Tokenizer};
@@ -49,5 +50,6 @@ pub use media::{
 pub use model_folder::{
     ChatTemplateSource, Footprint, InputRecorder, LoadOptions, LoadedModel, ModelFolder, Parameters,
 };
+pub use prefetch::{PrefetchMeasurement, choose_prefetch_plan};
 pub use spec::AttentionShape;
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

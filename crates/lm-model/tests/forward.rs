@@ -2,6 +2,7 @@
 //! build.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::{
     Random, TinyModel, VOCAB, assert_close, assert_same, for_each_device, for_groups, forward, is_thorough,
@@ -9,7 +10,8 @@ use crate::common::{
 };
 use lm_model::{
     AttentionKind, AttentionSpan, Batch, BatchProblem, CausalLm, Device, Embeddings, EncodedMedia, Error,
-    KvDtype, LoadOptions, LogitRows, MediaSlice, PAGE_LEN, PageId, Position, SequenceInput, WeightFormat,
+    KvDtype, LoadOptions, LogitRows, MediaSlice, PAGE_LEN, PageId, Position, PrefetchPlan, SequenceInput,
+    WeightFormat, choose_prefetch_plan,
 };
 use lm_tokenizer::TokenId;
 use safetensors::tensor::Dtype;
@@ -265,6 +267,25 @@ fn head_of_hidden_states_equals_the_forward_pass() {
             Err(Error::Batch { problem: BatchProblem::EmbeddingWidth { values: 3, hidden_size: 3, .. }, .. })
         ));
     });
+}
+
+#[test]
+fn prefetch_plan_is_measured_within_the_limit_and_changes_no_logits() {
+    let folder = TinyModel::qwen3().write();
+    let model = load(folder.path(), Device::Cpu).model;
+    let ids = Random(17).ids(5);
+    let before = PrefetchPlan::current();
+    assert_eq!(choose_prefetch_plan(&*model, Duration::ZERO).unwrap(), None);
+    assert_eq!(PrefetchPlan::current(), before);
+    let logits = PrefetchPlan::ALL.map(|plan| {
+        plan.set();
+        logits_of(&*model, &ids)
+    });
+    assert_eq!(logits[0], logits[1]);
+    let measured =
+        choose_prefetch_plan(&*model, Duration::from_secs(10)).unwrap().expect("time for all turns");
+    assert_eq!(measured.plan, PrefetchPlan::current());
+    assert!(measured.turns >= 3 && measured.seconds.iter().all(|&seconds| seconds > 0.0), "{measured:?}");
 }
 
 /// The pages stay in place: prompts, a decoded token, and both in one batch.

@@ -51,7 +51,10 @@ pub struct LoadArgs {
 impl LoadArgs {
     /// Returns the load options, and sets the size of the thread pool.
     pub fn options(&self) -> Result<LoadOptions> {
-        lm_kernels::Isa::requested()?; // Before anything is read: a misspelt LM_CPU is an error, not the default.
+        // Before anything is read: a misspelt variable is an error, not the default.
+        lm_kernels::Isa::requested()?;
+        lm_kernels::PrefetchPlan::requested()?;
+        crate::prefetch::restore();
         if let Some(threads) = self.threads {
             lm_kernels::Pool::set_global_threads(threads.get()).context("--threads")?;
         }

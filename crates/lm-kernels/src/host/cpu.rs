@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 use super::isa::Isa;
 #[cfg(target_arch = "aarch64")]
 use super::lanes::{Baseline, ByteProducts, Dotprod, I8mm, run_dotprod, run_i8mm, run_neon};
-use super::lanes::{F32x16, Kernel, detect_prefetching};
+use super::lanes::{F32x16, Kernel};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::{run_avx_vnni, run_avx_vnni_evex, run_avx2, run_avx512};
 #[cfg(target_arch = "aarch64")]
 use super::matrix_unit::Usmmla;
 #[cfg(target_arch = "x86_64")]
 use super::matrix_unit::{Amx, NoMatrixUnit};
+use super::prefetch_plan;
 use crate::error::{Error, Result};
 
 /// The environment variable that forces an [`Isa`].
@@ -40,7 +41,7 @@ impl Isa {
     pub fn current() -> Isa {
         static CURRENT: OnceLock<Isa> = OnceLock::new();
         *CURRENT.get_or_init(|| {
-            detect_prefetching();
+            prefetch_plan::initialize();
             match Isa::requested() {
                 Ok(requested) => requested.unwrap_or_else(Isa::best),
                 Err(error) => panic!("{error}"),

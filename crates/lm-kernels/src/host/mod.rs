@@ -33,6 +33,8 @@ mod pack;
 mod page_id;
 mod pages;
 mod pool;
+mod prefetch_plan;
+mod processor;
 pub mod profile;
 mod ragged;
 mod rope;
@@ -56,6 +58,8 @@ pub use pack::{
 pub use page_id::{NO_PAGE, PAGE_LEN, PageId};
 pub use pages::{KvDtype, PagedLayer, StatePages, StateRun};
 pub use pool::{Pool, PoolTurn};
+pub use prefetch_plan::PrefetchPlan;
+pub use processor::processor_name;
 pub use ragged::{RaggedLayout, SequenceLayout};
 pub use rope::{RopeAngles, RopeTable, rope};
 pub use short_conv::short_conv;

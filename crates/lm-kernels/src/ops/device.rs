@@ -2,7 +2,7 @@
 
 use crate::device::Device;
 use crate::error::{Error, Result};
-use crate::host::Isa;
+use crate::host::{Isa, PrefetchPlan};
 
 impl Device {
     /// Returns the device that [`Auto`](Self::Auto) means on this machine; the others unchanged. The first
@@ -26,10 +26,11 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::DeviceNotCompiled`] when the feature is off; [`Error::NoAdapter`] when there is no GPU
-    /// adapter; those of [`Isa::requested`] for an unsupported `LM_CPU`, on a GPU too: its weights are packed
-    /// on the CPU.
+    /// adapter; those of [`Isa::requested`] and [`PrefetchPlan::requested`] for an unsupported `LM_CPU` or
+    /// `LM_PREFETCH`, on a GPU too: its weights are packed on the CPU.
     pub fn burn(self) -> Result<burn::tensor::Device> {
         Isa::requested()?;
+        PrefetchPlan::requested()?;
         match self.resolved() {
             Device::NdArray => ndarray(),
             Device::Gpu => gpu(),

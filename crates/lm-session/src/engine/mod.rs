@@ -39,6 +39,7 @@ mod idle;
 mod media;
 mod memory;
 mod models;
+mod prefetch;
 mod recording;
 mod residency;
 mod worker;
@@ -123,6 +124,7 @@ impl Engine {
         settings.draft_model.as_ref().map_or(Ok(()), |draft| draft.check(&tokenizer))?;
         let capacity = Capacity::new(&settings, info.context_len, model.cache_bytes_per_page())?;
         let fingerprint = Fingerprint::new(&*model, &loaded_adapters);
+        prefetch::settle(&*model);
         drop(model);
         if capacity.context_tokens < settings.max_context.unwrap_or(info.context_len) {
             tracing::info!(

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
-use lm_kernels::Isa;
+use lm_kernels::{Isa, PrefetchPlan};
 use lm_model::LoadedModel;
 use lm_session::{Engine, EngineSettings, PrefixCache, Speculation};
 
@@ -352,9 +352,10 @@ impl Bench<'_> {
         )?;
         writeln!(
             out,
-            "{threads} thread{}, {} kernels, keys and values in {}, {}",
+            "{threads} thread{}, {} kernels, {} prefetches, keys and values in {}, {}",
             if threads == 1 { "" } else { "s" },
             Isa::current(),
+            PrefetchPlan::current(),
             self.args.run.load.kv.unwrap_or_default(),
             match self.args.runs {
                 1 => "one run".to_owned(),

@@ -3,8 +3,6 @@
 use std::process::Command;
 
 use super::super::isa::NAMES;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use super::super::lanes::prefetches_far;
 #[cfg(target_arch = "x86_64")]
 use super::super::lanes::{Avx2, Avx512, Evex, Lanes, Vex, Vnni};
 use super::super::pack::{Arena, Packing, WeightFormat};
@@ -136,15 +134,4 @@ fn each_path_runs_its_own_lanes() {
         };
         assert_eq!([isa.run(Name), isa.run(Call)], expected, "{isa}");
     }
-}
-
-/// The vendor as the system reads it.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[test]
-fn intel_processors_prefetch_far() {
-    let Ok(text) = std::fs::read_to_string("/proc/cpuinfo") else {
-        return println!("skipped: this system does not show its processors");
-    };
-    Isa::current();
-    assert_eq!(prefetches_far(), text.contains("GenuineIntel"));
 }

@@ -26,11 +26,7 @@ pub(super) use float::{bf16_to_f32, bfloat_not_below, exp, exp2, f16_to_f32, f32
 #[cfg(target_arch = "aarch64")]
 pub(super) use neon::{Baseline, ByteProducts, Dotprod, I8mm, run_dotprod, run_i8mm, run_neon};
 pub(super) use portable::F32x16;
-#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
-pub(super) use prefetch::prefetches_far;
-pub(super) use prefetch::{
-    Ahead, detect_prefetching, prefetch_ahead, prefetch_over, prefetch_stream, prefetch_to_l2,
-};
+pub(super) use prefetch::{Ahead, prefetch_ahead, prefetch_over, prefetch_stream, prefetch_to_l2};
 pub(super) use slices::{dot, load_part, store_part};
 pub(super) use vector::{Aligned, Kernel, LANES, Lanes, Line, ZeroPointCorrection};
 #[cfg(all(test, target_arch = "x86_64"))]

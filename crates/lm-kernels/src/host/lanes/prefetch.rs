@@ -1,36 +1,9 @@
-//! Prefetches of weights, at the distances that suit the processor.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Prefetches of weights, at the distances of the [plan](super::super::PrefetchPlan) in use.
 
 use bytemuck::Pod;
 
+use super::super::prefetch_plan::is_far;
 use super::vector::Line;
-
-/// True once [`detect_prefetching`] has found a processor that [prefetches far](prefetches_far).
-static FAR_PREFETCH: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if products of one row read their weights faster with software prefetches 4 and 12 KiB ahead,
-/// as on Intel processors; others use near ones. One row of 4-bit weights from memory: Xeon with AMX 18 to 21
-/// GB/s far, 11 to 12 near; EPYC (Zen 4) 35 to 39 far, 41 to 53 near.
-#[inline(always)]
-pub(in crate::host) fn prefetches_far() -> bool {
-    FAR_PREFETCH.load(Ordering::Relaxed)
-}
-
-/// Detects whether this processor [prefetches far](prefetches_far).
-pub(in crate::host) fn detect_prefetching() {
-    FAR_PREFETCH.store(is_intel(), Ordering::Relaxed);
-}
-
-fn is_intel() -> bool {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let leaf = std::arch::x86_64::__cpuid(0);
-        [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes).concat() == b"GenuineIntel"
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
 
 /// Distances in bytes at which a sequential pass over weights prefetches.
 #[derive(Clone, Copy)]
@@ -46,10 +19,10 @@ impl Ahead {
     /// The second request is for the same line: it costs nothing, and a branch in the loop would.
     const NEAR: Self = Self { l1: 256, l2: 256 };
 
-    /// The distances for `M` rows on this processor, to read once for each tile.
+    /// The distances for `M` rows, to read once for each tile.
     #[inline(always)]
     pub fn of_rows<const M: usize>() -> Self {
-        if M > 1 || prefetches_far() { Self::FAR } else { Self::NEAR }
+        if M > 1 || is_far() { Self::FAR } else { Self::NEAR }
     }
 }
 
@@ -70,7 +43,7 @@ pub(in crate::host) fn prefetch_stream(line: &Line, ahead: Ahead) {
 /// prefetching.
 #[inline(always)]
 pub(in crate::host) fn prefetch_over<const M: usize>(scales: &[impl Pod]) {
-    if M == 1 && !prefetches_far() {
+    if M == 1 && !is_far() {
         let bytes: &[u8] = bytemuck::cast_slice(scales);
         for line in (0..bytes.len()).step_by(size_of::<Line>()) {
             prefetch_ahead(&bytes[line], Ahead::NEAR.l1);

@@ -7,6 +7,7 @@ use half::bf16;
 use super::super::isa::Isa;
 use super::super::lanes::{F32x16, Kernel, LANES, Lanes, f32_to_f16};
 use super::super::pool::Pool;
+use super::super::prefetch_plan::PrefetchPlan;
 use super::super::split::for_each_chunk;
 use super::buffer::{Arena, Buffer};
 use super::ggml::PackBlocks;
@@ -42,7 +43,7 @@ impl Packing {
     /// # Errors
     /// - [`Error::PartialBlock`] when the format is a block type and `cols` is not a multiple of its blocks
     /// - [`Error::ShapeOverflow`], [`Error::OutOfMemory`] when there is not enough memory
-    /// - those of [`Isa::requested`]
+    /// - those of [`Isa::requested`] and [`PrefetchPlan::requested`]
     pub fn new(arena: &Arena, format: WeightFormat, rows: usize, cols: usize) -> Result<Self> {
         Self::allocated_by(format, rows, cols, |bytes| arena.allocate(bytes))
     }
@@ -59,6 +60,7 @@ impl Packing {
         allocate: impl FnOnce(usize) -> Result<Buffer>,
     ) -> Result<Self> {
         Isa::requested()?;
+        PrefetchPlan::requested()?;
         let overflow = || Error::ShapeOverflow { shape: vec![rows, cols] };
         if let WeightFormat::Ggml(ggml) = format
             && !cols.is_multiple_of(ggml.block_len())

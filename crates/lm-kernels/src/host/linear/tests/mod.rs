@@ -7,7 +7,7 @@ mod partition;
 use proptest::prelude::*;
 
 use super::super::testing::{Random, bits, halves};
-use super::super::{GgmlType, PackedMatrix, Pool, Source, WeightFormat};
+use super::super::{GgmlType, PackedMatrix, Pool, PrefetchPlan, Source, WeightFormat};
 use super::*;
 
 fn formats() -> Vec<WeightFormat> {
@@ -110,14 +110,17 @@ fn products_equal_the_packed_weight() {
 }
 
 #[test]
-fn rows_threads_and_isa_give_the_same_bits() {
+fn rows_threads_isa_and_prefetches_give_the_same_bits() {
     let mut random = Random(2);
     for format in formats() {
         for (rows, cols, m) in SHAPES {
             let (w, x) = case(&mut random, format, rows, cols, m);
             let all = bits(&run(Isa::Scalar, 1, &w, &x, m));
-            for &isa in Isa::supported() {
-                assert_eq!(bits(&run(isa, 3, &w, &x, m)), all, "{w:?} with {isa}");
+            for (&isa, plan) in
+                Isa::supported().iter().flat_map(|isa| PrefetchPlan::ALL.map(|plan| (isa, plan)))
+            {
+                plan.set();
+                assert_eq!(bits(&run(isa, 3, &w, &x, m)), all, "{w:?} with {isa}, prefetches {plan}");
                 for (i, x) in x.chunks(w.cols()).enumerate() {
                     let alone = bits(&run(isa, 1, &w, x, 1));
                     assert_eq!(alone, all[i * rows..(i + 1) * rows], "{w:?} with {isa}, row {i} alone");
