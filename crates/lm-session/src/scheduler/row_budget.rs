@@ -19,12 +19,14 @@ pub(super) struct RowNeed {
 pub(super) struct RowBudget {
     left: usize,
     chunk: usize,
+    /// Maximum rows of a step without a short prompt.
+    long: usize,
 }
 
 impl RowBudget {
-    /// Creates the budget of a step of `rows` rows, at most `chunk`.
-    pub fn new(rows: usize, chunk: usize) -> Self {
-        Self { left: rows, chunk }
+    /// Creates the budget of a step of `rows` rows, at most `chunk`, and at most `long` without a short prompt.
+    pub fn new(rows: usize, chunk: usize, long: usize) -> Self {
+        Self { left: rows, chunk, long }
     }
 
     /// Gives rows to the prompts of one priority, in the order of their arrival: without a short one in equal
@@ -45,6 +47,7 @@ impl RowBudget {
         let is_short = |need: &&RowNeed| need.rows <= self.chunk / SHORT_PART;
         let mut short: Vec<RowNeed> = wanted.iter().filter(is_short).copied().collect();
         if short.is_empty() {
+            self.left = self.left.min(self.long);
             return short;
         }
         short.sort_by_key(|need| need.rows);
@@ -81,7 +84,7 @@ mod tests {
     fn shares(rows: usize, wanted: &[usize]) -> Vec<usize> {
         let needs: Vec<RowNeed> = wanted.iter().enumerate().map(|(at, &rows)| RowNeed { at, rows }).collect();
         let mut shares = vec![0; wanted.len()];
-        for share in RowBudget::new(rows, 64).share(&needs) {
+        for share in RowBudget::new(rows, 64, 64).share(&needs) {
             shares[share.at] += share.rows;
         }
         shares
@@ -93,6 +96,18 @@ mod tests {
         assert_eq!(shares(64, &[64]), [64]);
         assert_eq!(shares(64, &[32]), [32]);
         assert_eq!(shares(1, &[32]), [1]);
+    }
+
+    #[test]
+    fn long_prompts_alone_have_fewer_rows() {
+        let wanted = [1_000, 1_000, 20].map(|rows| RowNeed { at: 0, rows });
+        let rows = |wanted: &[RowNeed]| {
+            let mut budget = RowBudget::new(64, 64, 16);
+            budget.share(wanted).iter().map(|share| share.rows).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&wanted[..1]), [16]);
+        assert_eq!(rows(&wanted[..2]), [8, 8]);
+        assert_eq!(rows(&wanted[2..]), [20], "a short one is not divided");
     }
 
     #[test]
@@ -121,7 +136,7 @@ mod tests {
     #[test]
     fn next_priority_has_what_is_left_beside_a_short_prompt() {
         let need = |at, rows| RowNeed { at, rows };
-        let mut budget = RowBudget::new(64, 64);
+        let mut budget = RowBudget::new(64, 64, 64);
         assert_eq!(budget.share(&[need(0, 10)]), [need(0, 10)]);
         assert_eq!(budget.share(&[need(1, 1_000)]), [need(1, 8)]);
         assert_eq!(budget.share(&[need(2, 10)]), [need(2, 0), need(2, 0)]);
@@ -130,7 +145,7 @@ mod tests {
     #[test]
     fn small_chunk_leaves_a_row_to_the_others() {
         let needs = [RowNeed { at: 0, rows: 1_000 }, RowNeed { at: 1, rows: 2 }];
-        let shares = RowBudget::new(4, 4).share(&needs);
+        let shares = RowBudget::new(4, 4, 4).share(&needs);
         assert_eq!(shares, [RowNeed { at: 1, rows: 2 }, RowNeed { at: 0, rows: 1 }]);
     }
 }

@@ -68,7 +68,8 @@ impl Scheduler {
         };
         let is_prompt = |index: usize| self.active[index].prefilling && pending(index) > 1;
         let mut rows: Vec<usize> = candidates.iter().map(|&index| usize::from(!is_prompt(index))).collect();
-        let mut left = RowBudget::new(self.prompt_rows(), self.prefill_chunk);
+        let mut left =
+            RowBudget::new(self.prompt_rows(), self.prefill_chunk, self.pace.long_rows(self.prefill_chunk));
         let priority = |need: &RowNeed| self.active[candidates[need.at]].request.limits.priority;
         let need = |at: usize| RowNeed { at, rows: pending(candidates[at]) - rows[at] };
         let needs: Vec<RowNeed> = (0..candidates.len()).map(need).filter(|need| need.rows > 0).collect();

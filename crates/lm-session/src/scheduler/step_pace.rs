@@ -6,6 +6,10 @@ use std::time::Duration;
 const FIRST_ROWS: usize = 32;
 /// Minimum prompt rows of a step, so that a prompt always progresses.
 const MIN_ROWS: usize = 8;
+/// Duration of a step of long prompts alone, relative to the budget of a step with decode rows.
+const LONG_STEP: u32 = 10;
+/// Minimum rows of such a step, and its rows before the first measurement: fewer rows take more time each.
+const MIN_LONG_ROWS: usize = 128;
 /// Weight of the newest step in the moving averages.
 const NEWEST: f64 = 0.3;
 /// Duration of a draft row before the first measurement, relative to a decode step.
@@ -48,6 +52,19 @@ impl StepPace {
             Some(_) => usize::MAX,
         };
         rows.max(MIN_ROWS).min(chunk)
+    }
+
+    /// Returns the number of rows, at most `chunk`, that a step of long prompts alone takes, so that a request
+    /// that arrives meanwhile or a cancellation does not wait longer than for ten budgets or 128 rows; `chunk`
+    /// for [`Duration::MAX`].
+    pub fn long_rows(&self, chunk: usize) -> usize {
+        let Some(longest) = self.budget.checked_mul(LONG_STEP) else { return chunk };
+        let rows = match self.prompt_row {
+            None => MIN_LONG_ROWS,
+            Some(seconds) if seconds > 0.0 => (longest.as_secs_f64() / seconds) as usize,
+            Some(_) => usize::MAX,
+        };
+        rows.max(MIN_LONG_ROWS).min(chunk)
     }
 
     /// Returns the duration of a draft row, relative to a step without one.
@@ -116,6 +133,19 @@ mod tests {
             pace.record(12, 0, ms(1));
         }
         assert!(pace.prompt_rows(512) > 500, "{pace:?}");
+    }
+
+    #[test]
+    fn long_prompts_run_in_steps_of_half_a_second() {
+        let mut pace = StepPace::new(ms(50));
+        assert_eq!((pace.long_rows(512), pace.long_rows(100)), (MIN_LONG_ROWS, 100));
+        pace.record(128, 0, ms(256)); // 2 ms a row.
+        assert_eq!(pace.long_rows(512), 250);
+        (0..20).for_each(|_| pace.record(128, 0, ms(1280)));
+        assert_eq!(pace.long_rows(512), MIN_LONG_ROWS);
+        (0..40).for_each(|_| pace.record(128, 0, ms(12)));
+        assert_eq!(pace.long_rows(512), 512);
+        assert_eq!(StepPace::new(Duration::MAX).long_rows(512), 512);
     }
 
     #[test]
