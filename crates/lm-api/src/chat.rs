@@ -76,7 +76,8 @@ impl ChatEngine {
     /// Drops the oldest messages if the conversation does not fit the context; returns their number.
     fn truncate(&self, request: &mut ChatRequest) -> Result<usize> {
         let context = self.engine.context_tokens();
-        let dropped = truncation::truncate(request, context, |request| Ok(self.render(request)?.ids.len()))?;
+        let count = |request: &ChatRequest| Ok(self.render(request)?.ids.len());
+        let dropped = truncation::truncate(request, context, self.engine.tokenizer(), count)?;
         if dropped > 0 {
             tracing::warn!(
                 dropped,
@@ -164,6 +165,18 @@ impl ChatEngine {
             false => it.render(request.last.clone(), GenerationPrompt::Add),
         });
         rendered.map_err(|error| request.api_error(&error))
+    }
+
+    /// Counts the tokens of the prompt that a request runs with: without the messages that are left out
+    /// ([`ChatRequest::truncates`]).
+    ///
+    /// # Errors
+    /// When the request is invalid for the model.
+    pub fn prompt_tokens(&self, mut request: ChatRequest) -> Result<usize> {
+        if request.truncates {
+            self.truncate(&mut request)?;
+        }
+        Ok(self.render(&request)?.ids.len())
     }
 
     /// Returns true if the model has tokens for a text between two others, the `suffix` of completions.

@@ -1,6 +1,7 @@
 //! Truncation of conversations to the context.
 
-use lm_conversation::Overflow;
+use lm_conversation::{HistoryCut, Overflow};
+use lm_session::Tokenizer;
 use lm_template::{Message, Role};
 
 use crate::error::Result;
@@ -8,14 +9,16 @@ use crate::request::ChatRequest;
 
 /// Drops the oldest messages of a request until its prompt, whose tokens `count` counts, leaves room for a
 /// reply in a context of `context` tokens: for its maximum of output tokens, a quarter of the context at
-/// most. Instructions and the last message are kept, and a tool's result is dropped with its call. Returns
-/// the number of messages that were dropped; none if even dropping all of them is not enough.
+/// most. Instructions and the last message are kept, and a tool's result is dropped with its call. The cut is
+/// that of [`HistoryCut`]: later requests with the same messages have it, too. Returns the number of messages
+/// that were dropped; none if even dropping all of them is not enough.
 ///
 /// # Errors
 /// Those of `count`.
 pub(crate) fn truncate(
     request: &mut ChatRequest,
     context: usize,
+    tokenizer: &Tokenizer,
     count: impl Fn(&ChatRequest) -> Result<usize>,
 ) -> Result<usize> {
     let reply = Overflow::reply_share(context, request.max_output_tokens.map(|(_, most)| most));
@@ -23,22 +26,31 @@ pub(crate) fn truncate(
     if fits(request)? {
         return Ok(0);
     }
-    let cuts = cuts(request);
-    // From the end on, since a prompt takes time: twice as many messages until they do not fit.
-    let (mut kept, mut low, mut high, mut step) = (None, 0, cuts.len(), 1);
-    while low < high {
-        let middle = if step > 0 { high.saturating_sub(step).max(low) } else { low.midpoint(high) };
-        let shorter = from(request, cuts[middle]);
-        if fits(&shorter)? {
-            (kept, high, step) = (Some(shorter), middle, 2 * step);
-        } else {
-            (low, step) = (middle + 1, 0);
-        }
-    }
-    let Some(kept) = kept else { return Ok(0) };
+    let messages = &request.preface.messages;
+    let first = messages.iter().position(|message| !is_instruction(message)).unwrap_or(messages.len());
+    let (preface, history) = messages.split_at(first);
+    let places: Vec<usize> =
+        cuts(request).into_iter().filter(|cut| *cut > first).map(|cut| cut - first).collect();
+    let cut = HistoryCut {
+        tokenizer,
+        preface,
+        tools: &request.preface.tools,
+        history,
+        places: &places,
+        context_tokens: context,
+        reply_tokens: reply,
+    };
+    let Some(dropped) = cut.first_that_fits(|dropped| fits(&from(request, first + dropped)))? else {
+        return Ok(0);
+    };
+    let kept = from(request, first + dropped);
     let dropped = request.preface.messages.len() - kept.preface.messages.len();
     *request = kept;
     Ok(dropped)
+}
+
+fn is_instruction(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
 }
 
 /// Indices of messages that a shortened conversation may begin at, beside its instructions. The call of a
@@ -66,7 +78,7 @@ fn from(request: &ChatRequest, cut: usize) -> ChatRequest {
         (Role::Tool, None) => !calls.is_empty(),
         _ => true,
     };
-    let instructions = before.iter().filter(|message| matches!(message.role, Role::System | Role::Developer));
+    let instructions = before.iter().filter(|message| is_instruction(message));
     let messages = instructions.chain(after.iter().filter(is_kept)).cloned().collect();
     let mut shorter = request.clone();
     shorter.preface.messages = messages;

@@ -13,9 +13,16 @@ use crate::support::TEMPLATE;
 
 const CONTEXT: usize = 512;
 
+/// Tokens of a page of the cache.
+const PAGE: u64 = 32;
+
 /// An engine whose context is small, of replies that are alike.
 fn chat() -> ChatEngine {
-    let model = FakeLm::scripted(&tokenizer(), std::iter::repeat_n("Hello!", 64)).with_context_len(CONTEXT);
+    let model = FakeLm::scripted(&tokenizer(), std::iter::repeat_n("Hello!", 64));
+    chat_of(model.with_context_len(CONTEXT))
+}
+
+fn chat_of(model: FakeLm) -> ChatEngine {
     let engine = Engine::new(loaded(model), EngineSettings::default()).expect("an engine");
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
     let processor = lm_processors::by_name("hermes").map(Into::into);
@@ -56,11 +63,11 @@ fn oldest_messages_are_left_out() {
     let request = ollama(json!({"messages": messages(40), "options": {"num_predict": 20}}));
     let (left_out, tokens) = run(request).expect("it is shortened");
     assert!(left_out > 40 && left_out < 80, "{left_out}");
-    // No more than needed: the next message would not leave room for the reply.
-    assert!(tokens + 20 <= CONTEXT && tokens + 20 > CONTEXT - 40, "{tokens}");
+    // No more than needed: the messages up to the mark before would not leave room for the reply.
+    assert!(tokens + 20 <= CONTEXT && tokens + 20 > CONTEXT / 2 - 40, "{tokens}");
     // A reply without a limit has a quarter of the context.
     let (_, tokens) = run(ollama(json!({"messages": messages(40)}))).expect("it is shortened");
-    assert!(tokens <= CONTEXT * 3 / 4 && tokens > CONTEXT * 3 / 4 - 40, "{tokens}");
+    assert!(tokens <= CONTEXT * 3 / 4 && tokens > CONTEXT * 3 / 8 - 40, "{tokens}");
 }
 
 #[test]
@@ -102,6 +109,44 @@ fn results_without_their_calls_are_left_out() {
     assert_eq!(error.code, Some("context_length_exceeded"), "{error}");
 }
 
+/// Each request has the whole conversation, as clients send it, and the server keeps none of it.
+#[test]
+fn cut_of_a_growing_conversation_stays_and_its_prompt_is_cached() {
+    let model = FakeLm::scripted(&tokenizer(), (0..60).map(|turn| format!("Answer {turn}.")));
+    let chat = chat_of(model.with_context_len(2 * CONTEXT));
+    let (mut messages, mut cut, mut moves) =
+        (vec![json!({"role": "system", "content": "Rules."})], 0, Vec::new());
+    let (mut before, mut ran) = (0, Vec::new());
+    for turn in 0..40 {
+        let question = format!("question {turn} {}", "x ".repeat(8));
+        messages.push(json!({"role": "user", "content": question}));
+        let request = chat_completion(&messages.clone().into(), json!({"max_tokens": 20}));
+        let running = chat.start(request, ChunkWriter::for_request).expect("it is shortened");
+        let left_out = running.messages_left_out();
+        let object = running.wait().expect("a reply");
+        let usage = |path: &str| object["usage"].pointer(path).and_then(Value::as_u64).expect("a number");
+        let (prompt, cached) = (usage("/prompt_tokens"), usage("/prompt_tokens_details/cached_tokens"));
+        if left_out == cut {
+            // The new message with its markers, the last reply's, and the rest of a page of the cache.
+            assert!(prompt - cached <= (prompt - before).max(1) + PAGE, "{turn}: {cached} of {prompt}");
+        } else {
+            assert!(left_out > cut, "{turn}");
+            moves.push(turn);
+        }
+        ran.push(prompt - cached);
+        (cut, before) = (left_out, prompt);
+        messages.push(object["choices"][0]["message"].clone());
+    }
+    assert!(moves.len() >= 2, "{moves:?}");
+    let intervals: Vec<usize> = moves.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(intervals.iter().all(|turns| *turns >= 5), "{moves:?}");
+    let last: u64 = ran[20..].iter().sum();
+    println!(
+        "cut moved in turns {moves:?}; the last 20 turns ran {last} tokens of prompts: {:?}",
+        &ran[20..]
+    );
+}
+
 #[test]
 fn responses_truncate_on_request() {
     let input: Vec<Value> = messages(40);
@@ -123,6 +168,15 @@ fn responses_truncate_on_request() {
             Err(error) => assert!(!fits && error.code == Some("context_length_exceeded"), "{error}"),
         }
     }
+}
+
+#[test]
+fn counted_tokens_are_those_of_the_shortened_prompt() {
+    let request = ollama(json!({"messages": messages(40)}));
+    let counted = chat().prompt_tokens(request.clone()).expect("it is shortened");
+    assert_eq!(counted, run(request.clone()).expect("a reply").1);
+    let whole = chat().prompt_tokens(ollama(json!({"messages": messages(40), "truncate": false})));
+    assert!(whole.expect("it is rendered") > CONTEXT);
 }
 
 fn chat_completion(messages: &Value, fields: Value) -> ChatRequest {

@@ -7,6 +7,7 @@ mod conversation;
 mod detached;
 mod error;
 mod event;
+mod history_cut;
 mod into_messages;
 mod marker_tokens;
 mod media;
@@ -40,6 +41,7 @@ pub use conversation::Conversation;
 pub use detached::DetachedTurn;
 pub use error::{Error, Result};
 pub use event::{ConversationEvent, Reply, ScoredToken, TokenLogprob};
+pub use history_cut::HistoryCut;
 pub use into_messages::IntoMessages;
 pub use lm_processors::{
     CallIdForm, Calls, Channel, ModelDataProcessor, OnMalformed, Processor, ResponseFormat, ToolChoice,

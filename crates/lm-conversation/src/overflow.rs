@@ -19,8 +19,8 @@ pub enum Overflow {
     /// [`lm_session::Error::PromptTooLong`].
     ///
     /// Turns are dropped when the prompt leaves less than [the reply's share](Overflow::reply_share) of the
-    /// context, and then until it takes at most half of the context: the next turns find their prompt in the
-    /// KV cache again.
+    /// context, and then several at once ([`HistoryCut`](crate::HistoryCut)): the next turns find their
+    /// prompt in the KV cache again.
     DropOldest(DroppedHistory),
     /// [`Overflow::DropOldest`] with [`DroppedHistory::Kept`] for prompts, and a reply that reaches the end
     /// of the context continues in a sliding window with attention sinks, reported by
@@ -110,27 +110,6 @@ pub(crate) fn cuts(history: &[Message], begins_turn: bool) -> Vec<usize> {
     cuts
 }
 
-/// Returns the first of `cuts` for which `fits`, or the last one. Assumes that fewer messages have fewer
-/// tokens.
-///
-/// # Errors
-/// Same errors as `fits`.
-pub(crate) fn first_that_fits<E>(
-    cuts: &[usize],
-    mut fits: impl FnMut(usize) -> Result<bool, E>,
-) -> Result<Option<usize>, E> {
-    let (mut low, mut high) = (0, cuts.len().saturating_sub(1));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if fits(cuts[middle])? {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Ok(cuts.get(low).copied())
-}
-
 #[cfg(test)]
 mod tests {
     use lm_template::{Map, ToolCall, Value};
@@ -148,16 +127,5 @@ mod tests {
         assert_eq!(cuts(&history, false), [1, 5], "a result belongs to the call before it");
         assert_eq!(cuts(&history[1..5], false), [] as [usize; 0]);
         assert_eq!(cuts(&[], true), [] as [usize; 0]);
-    }
-
-    #[test]
-    fn fewest_sufficient_turns_are_dropped() {
-        let first = |needed: usize| first_that_fits::<()>(&[2, 4, 6, 8], |cut| Ok(cut >= needed));
-        assert_eq!(
-            (1..=8).map(|n| first(n).expect("no error").expect("a cut")).collect::<Vec<_>>(),
-            [2, 2, 4, 4, 6, 6, 8, 8]
-        );
-        assert_eq!(first(9), Ok(Some(8)), "all that can be dropped");
-        assert_eq!(first_that_fits::<()>(&[], |_| Ok(true)), Ok(None));
     }
 }

@@ -12,8 +12,9 @@ use lm_template::{
 use crate::config::TurnOptions;
 use crate::conversation::Conversation;
 use crate::error::{Error, Result};
+use crate::history_cut::HistoryCut;
 use crate::media::{self, MediaBounds, MediaPrompt, MediaReader};
-use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts, first_that_fits};
+use crate::overflow::{DroppedHistory, DroppedTurns, Overflow, cuts};
 use crate::rendered::RenderedPrompt;
 use crate::turn_prompt::{CutReply, HistoryChange, SinkPrompt, TurnPrompt};
 
@@ -151,9 +152,19 @@ impl Conversation {
         if let Some(history) = overflow.drops()
             && rendered.1.len() + share > context_tokens
         {
-            let cuts: Vec<usize> = starts.iter().copied().filter(|&cut| cut > before).collect();
-            let most = context_tokens / 2;
-            if let Some(cut) = first_that_fits(&cuts, |cut| Ok::<_, Error>(render(cut)?.1.len() <= most))? {
+            let first = HistoryCut {
+                tokenizer: self.engine.tokenizer(),
+                preface: &self.preface.messages,
+                tools: &self.tools,
+                history: &past,
+                places: &starts,
+                context_tokens,
+                reply_tokens: share,
+            };
+            let fits = |cut| Ok::<_, Error>(cut > before && render(cut)?.1.len() + share <= context_tokens);
+            // The last one may leave enough for a short reply.
+            let last = starts.last().copied().filter(|&last| last > before);
+            if let Some(cut) = first.first_that_fits(fits)?.or(last) {
                 let from = if history == DroppedHistory::Removed { 0 } else { before };
                 let turns = starts.iter().filter(|&&start| from < start && start <= cut).count();
                 let messages = past[from..cut].to_vec();

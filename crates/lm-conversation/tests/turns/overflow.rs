@@ -82,7 +82,7 @@ fn oldest_turns_are_dropped_reported_and_kept() {
         assert!(prompt.contains(&format!("Question {number}:")));
         assert!(conversation.remaining_context().expect("a prompt") > 0);
     }
-    assert!((2..15).contains(&drops), "{drops}: half of the context is free after each");
+    assert!((2..15).contains(&drops), "{drops}: several turns fit after each");
     let fork = conversation.fork().expect("a fork");
     assert_eq!(rendered(&fork), rendered(&conversation));
     let saved = conversation.history();
@@ -107,6 +107,28 @@ fn turns_between_drops_reuse_the_cache() {
         }
     }
     assert!(after_drop.is_some());
+}
+
+/// Number of the first question in the next prompt.
+fn first_question(conversation: &Conversation) -> String {
+    let prompt = rendered(conversation);
+    let number = prompt.split("Question ").nth(1).and_then(|rest| rest.split(':').next());
+    number.expect("a question").to_owned()
+}
+
+#[test]
+fn restored_history_has_the_same_cut() {
+    let mut conversation = small(dropping(DroppedHistory::Kept), 24);
+    let mut cuts = std::collections::BTreeSet::new();
+    for number in 0..24 {
+        let mut restored = small(dropping(DroppedHistory::Kept), 1);
+        restored.set_history(conversation.history());
+        ask(&mut conversation, number);
+        restored.send(format!("Question {number}: {}", "and so on ".repeat(3))).expect("a turn");
+        assert_eq!(first_question(&restored), first_question(&conversation), "{number}");
+        cuts.insert(first_question(&conversation));
+    }
+    assert!((2..10).contains(&cuts.len()), "{cuts:?}");
 }
 
 #[test]
