@@ -62,7 +62,8 @@ pub use request::{ChatRequest, StreamOptions};
 pub use request_body::RequestBody;
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{
-    Conversations, ResponseStore, ResponsesRequest, ResponsesWriter, StoredResponse, item_page,
+    CompactionRequest, CompactionWriter, Conversations, ResponseStore, ResponsesRequest, ResponsesWriter,
+    StoredResponse, item_page,
 };
 pub use running::{FrameStream, Frames, Running, StreamError};
 pub use sampling::SamplingFields;

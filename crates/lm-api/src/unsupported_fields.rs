@@ -57,7 +57,6 @@ pub(crate) const OUTPUT: &[UnsupportedField] = &[
     ("guided_grammar", NONE),
     ("guided_json", NONE),
     ("guided_regex", NONE),
-    ("ignore_eos", OFF),
     ("json_schema", NONE),
     ("min_tokens", ZERO),
     ("n", ONE),
@@ -65,6 +64,9 @@ pub(crate) const OUTPUT: &[UnsupportedField] = &[
     ("stop_token_ids", NONE),
     ("structured_outputs", NONE),
 ];
+
+/// Field of the end of a reply of chat completions, completions and responses, in the other APIs.
+pub(crate) const END: &[UnsupportedField] = &[("ignore_eos", OFF)];
 
 /// Fields of messages and reasoning of chat completions, in the other APIs.
 pub(crate) const MESSAGES: &[UnsupportedField] = &[

@@ -13,5 +13,6 @@ mod ollama;
 mod requests;
 mod responses;
 mod responses_calls;
+mod responses_records;
 mod support;
 mod truncated;

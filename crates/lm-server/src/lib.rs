@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod background;
 mod config;
 mod connections;
 mod guards;

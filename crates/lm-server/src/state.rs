@@ -1,12 +1,12 @@
 //! State that requests share.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lm_api::{ApiError, CancelHandle, ResponseStore};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use crate::background::Background;
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
 use crate::models::{Models, ServedModel};
@@ -19,8 +19,8 @@ pub(crate) struct App {
     pub metrics: Metrics,
     /// Responses that later requests continue.
     pub responses: ResponseStore,
-    /// Handles of the responses that run in the background, by id.
-    pub background: Mutex<HashMap<String, CancelHandle>>,
+    /// Responses in the background.
+    pub background: Background,
     /// Cancels all requests.
     pub cancel: CancelHandle,
     /// Places for requests in preparation.
@@ -39,7 +39,7 @@ impl App {
             models,
             config,
             responses: ResponseStore::default(),
-            background: Mutex::default(),
+            background: Background::default(),
             cancel: CancelHandle::new(),
             preparing,
             is_ending: watch::Sender::new(false),

@@ -3,7 +3,9 @@
 mod access;
 mod agents;
 mod any_body;
+mod background_streams;
 mod clients;
+mod compaction;
 mod conversations;
 mod lifecycle;
 mod llama_cpp;

@@ -12,7 +12,7 @@ use crate::messages;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
-use crate::unsupported_fields::{MESSAGES, OUTPUT, SAMPLING};
+use crate::unsupported_fields::{END, MESSAGES, OUTPUT, SAMPLING};
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -51,6 +51,7 @@ pub(super) const COUNT: RequestBody = RequestBody {
         ],
         SAMPLING,
         OUTPUT,
+        END,
         MESSAGES,
     ],
     example: r#"{"messages": [{"role": "user", "content": "Hello!"}]}"#,

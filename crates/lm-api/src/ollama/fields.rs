@@ -10,7 +10,7 @@ use crate::fields::StopSequences;
 use crate::request::FieldNames;
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
-use crate::unsupported_fields::{OUTPUT, SAMPLING};
+use crate::unsupported_fields::{END, OUTPUT, SAMPLING};
 
 /// Names of the fields.
 pub(super) const NAMES: FieldNames = FieldNames {
@@ -50,7 +50,7 @@ pub(super) const EMBED: RequestBody = RequestBody {
 pub(super) const OPTIONS: RequestBody = RequestBody {
     name: "OllamaOptions",
     groups: &[Options::json_schema, SamplingFields::json_schema],
-    unsupported: &[SAMPLING, OUTPUT],
+    unsupported: &[SAMPLING, OUTPUT, END],
     example: r#"{"num_predict": 32}"#,
 };
 

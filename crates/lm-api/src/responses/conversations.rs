@@ -95,8 +95,7 @@ impl Conversations<'_> {
     /// When a field or an item is invalid.
     pub fn create(self, body: Value) -> Result<Value> {
         let new: New = Fields::open(body, &CONVERSATION)?.into_group()?;
-        let items = new.items.unwrap_or_default();
-        self.check(&items)?;
+        let items = self.read(new.items.unwrap_or_default())?;
         let id = random_id("conv_");
         let object = json!({
             "id": id, "object": "conversation", "created_at": seconds_since_1970(),
@@ -144,8 +143,7 @@ impl Conversations<'_> {
     /// # Errors
     /// 404 for an unknown id; when an item is invalid.
     pub fn add(self, id: &str, body: Value) -> Result<Vec<Value>> {
-        let new = Fields::open(body, &ITEMS)?.into_group::<Items>()?.items;
-        self.check(&new)?;
+        let new = self.read(Fields::open(body, &ITEMS)?.into_group::<Items>()?.items)?;
         find(id, self.store)?;
         let mut added = Vec::new();
         let fits = self.store.change(id, |stored| {
@@ -191,14 +189,16 @@ impl Conversations<'_> {
         })
     }
 
-    fn check(self, items: &[Value]) -> Result<()> {
+    /// Checks items, and replaces references by the stored items.
+    fn read(self, items: Vec<Value>) -> Result<Vec<Value>> {
         if items.is_empty() {
-            return Ok(());
+            return Ok(items);
         }
         let renamed = |error: ApiError| error.renamed("input", "items");
         let items = input::items(items.into(), self.limits).map_err(renamed)?;
+        let items = input::resolved(items, "items", self.store)?;
         input::conversation(&items, 0, self.limits).map_err(renamed)?;
-        Ok(())
+        Ok(items)
     }
 }
 
@@ -227,8 +227,10 @@ pub(super) fn items(id: &str, store: &ResponseStore) -> Result<Vec<Value>> {
 fn find(id: &str, store: &ResponseStore) -> Result<(Value, Vec<Value>)> {
     let stored = store.get(id).filter(|stored| stored.object["object"] == "conversation");
     let stored = stored.ok_or_else(|| {
-        let message =
-            format!("there is no conversation {}; it may have been removed to make room", shown(&id.into()));
+        let message = format!(
+            "there is no conversation {}; it may have been deleted, or removed to make room",
+            shown(&id.into())
+        );
         ApiError::refused(404, "invalid_request_error", message).with_param("conversation")
     })?;
     Ok((stored.object.clone(), stored.items.clone()))

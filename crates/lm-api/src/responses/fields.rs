@@ -80,6 +80,8 @@ pub(super) struct Body {
     #[serde(default, deserialize_with = "token_limit")]
     #[schemars(with = "Option<i64>", range(min = -1), extend("not" = {"const": 0}))]
     pub max_output_tokens: Option<NonZeroUsize>,
+    /// Excludes the tokens that end a reply, as benchmarks do; false if absent.
+    pub ignore_eos: Option<bool>,
     /// Effort of reasoning, as `effort`.
     pub reasoning: Option<Map<String, Value>>,
     /// Maximum number of reasoning tokens.

@@ -4,6 +4,7 @@ use lm_template::Message;
 use serde_json::{Map, Value, json};
 
 use super::item_kinds::{ITEMS, ItemKind};
+use super::store::ResponseStore;
 use crate::error::{ApiError, Result};
 use crate::fields::{json_type, shown};
 use crate::limits::{Limits, at_most};
@@ -51,6 +52,21 @@ pub(super) fn conversation(items: &[Value], known: usize, limits: &Limits) -> Re
         }
     }
     Ok(Converted { messages: messages(converted, limits)?, left_out })
+}
+
+/// The items, with the stored ones in place of references to them; `name` is the field that they are in.
+pub(super) fn resolved(items: Vec<Value>, name: &str, store: &ResponseStore) -> Result<Vec<Value>> {
+    let resolved = |(index, item): (usize, Value)| {
+        if item["type"] != "item_reference" {
+            return Ok(item);
+        }
+        let stored = item["id"].as_str().and_then(|id| store.item(id));
+        stored.ok_or_else(|| {
+            let message = format!("there is no stored item {}", shown(&item["id"]));
+            ApiError::refused(404, "invalid_request_error", message).with_param(format!("{name}[{index}].id"))
+        })
+    };
+    items.into_iter().enumerate().map(resolved).collect()
 }
 
 /// Type of an item; `message` is the default.

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::content::{content, reasoning};
+use super::summary;
 use crate::builtin_tools::BUILTIN_TOOLS;
 use crate::client_tools::{custom_arguments, flat_name};
 
@@ -29,8 +30,8 @@ pub(super) enum Read {
     Tools,
     /// Settings of the responses from here on.
     Settings,
-    /// Content that only OpenAI's servers can read.
-    Opaque,
+    /// Summary of a conversation; that of another server only its own can read.
+    Compaction,
 }
 
 /// Name of a call's tool.
@@ -55,7 +56,7 @@ pub(super) enum Arguments {
 
 use Arguments::{Field, Fields, Input};
 use Name::{Fixed, Given};
-use Read::{Answered, Call, Message, Opaque, Output, Reasoning, Settings, Tools};
+use Read::{Answered, Call, Compaction, Message, Output, Reasoning, Settings, Tools};
 
 const fn row(name: &'static str, read: Read) -> ItemKind {
     ItemKind { name, read }
@@ -67,7 +68,7 @@ pub(super) const ITEMS: &[ItemKind] = &[
     row("apply_patch_call", Call(Fixed("apply_patch"), Field("operation"))),
     row("apply_patch_call_output", Output(&["status", "output"])),
     row("code_interpreter_call", Answered(Fixed("code_interpreter"), Fields(&["code"]), &["outputs"])),
-    row("compaction", Opaque),
+    row("compaction", Compaction),
     row("computer_call", Call(Fixed("computer"), Fields(&["action", "actions"]))),
     row("computer_call_output", Output(&["output"])),
     row("configuration_update", Settings),
@@ -102,7 +103,7 @@ impl Read {
     pub fn is_opaque(self, item: &Value) -> bool {
         let is_set = |key: &str| item[key].as_str().is_some_and(|text| !text.is_empty());
         match self {
-            Opaque => true,
+            Compaction => summary::message(item).is_none(),
             Reasoning => is_set("encrypted_content") && reasoning(item).is_empty(),
             Answered(..) => item["type"] == "image_generation_call" && is_set("result"),
             _ => false,
@@ -121,7 +122,8 @@ impl Read {
                 vec![call(item, name, arguments), result(item, &outcome(item, fields))]
             }
             Output(fields) => vec![result(item, &output(item, fields))],
-            Tools | Settings | Opaque => Vec::new(),
+            Compaction => summary::message(item).into_iter().collect(),
+            Tools | Settings => Vec::new(),
         }
     }
 }

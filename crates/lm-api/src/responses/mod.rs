@@ -1,5 +1,6 @@
 //! OpenAI's Responses API.
 
+mod compaction;
 mod content;
 mod conversations;
 mod fields;
@@ -10,8 +11,10 @@ mod listing;
 mod record;
 mod request;
 mod store;
+mod summary;
 mod writer;
 
+pub use compaction::{CompactionRequest, CompactionWriter};
 pub use conversations::Conversations;
 pub use listing::item_page;
 pub use request::ResponsesRequest;

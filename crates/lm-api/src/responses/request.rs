@@ -1,5 +1,7 @@
 //! Request body.
 
+use std::sync::Arc;
+
 use lm_conversation::{Preface, TurnOptions};
 use lm_template::{Map, Message};
 use serde_json::{Value, json};
@@ -7,7 +9,7 @@ use serde_json::{Value, json};
 use super::conversations;
 use super::fields::{BODY, Body, NAMES, Truncation};
 use super::input::{self, Converted};
-use super::store::ResponseStore;
+use super::store::{ConversationLock, ResponseStore};
 use crate::chat_completions::{self, ToolFields, response_format_at};
 use crate::error::{ApiError, Result};
 use crate::fields::{Fields, nested, shown, word};
@@ -42,7 +44,7 @@ pub struct ResponsesRequest {
     /// Number of first items that the input does not have.
     pub(super) known: usize,
     /// The conversation that the response continues.
-    pub(super) conversation: Option<String>,
+    pub(super) conversation: Option<Arc<ConversationLock>>,
     /// True if the response is stored.
     pub(super) store: bool,
     /// Runs the response without the connection: clients ask for its state.
@@ -55,7 +57,8 @@ impl ResponsesRequest {
     /// Fields of the request body: their schemas, the required ones, and an example.
     pub const BODY: &RequestBody = &BODY;
 
-    /// Parses a request body within `limits`. `previous_response_id` is looked up in `store`.
+    /// Parses a request body within `limits`. `previous_response_id` and `conversation` are looked up in
+    /// `store`. No other request continues the conversation until this one is dropped, or its response ends.
     ///
     /// Unknown fields are ignored, as are those without effect here (`user`, `metadata`,
     /// `service_tier`, `safety_identifier`, `prompt_cache_key`).
@@ -63,20 +66,33 @@ impl ResponsesRequest {
     /// # Errors
     /// When a field is invalid or not supported; [`ApiError::param`] names it.
     pub fn from_json_within(body: Value, store: &ResponseStore, limits: &Limits) -> Result<Self> {
+        Self::read(body, store, limits, true)
+    }
+
+    /// [`from_json_within`](Self::from_json_within) for a request whose tokens are counted: its conversation
+    /// may be that of a running response.
+    ///
+    /// # Errors
+    /// As [`from_json_within`](Self::from_json_within).
+    pub fn from_json_to_count(body: Value, store: &ResponseStore, limits: &Limits) -> Result<Self> {
+        Self::read(body, store, limits, false)
+    }
+
+    fn read(body: Value, store: &ResponseStore, limits: &Limits, runs: bool) -> Result<Self> {
         let fields = Fields::open(body, &BODY)?;
         let repeated = repeated(fields.values());
         let (tools, sampling): (ToolFields, SamplingFields) = (fields.read()?, fields.read()?);
         let body: Body = fields.into_group()?;
         let logprobs = logprobs(&body.include.unwrap_or_default(), body.top_logprobs, limits)?;
         let conversation = conversation_id(body.conversation, body.previous_response_id.as_deref())?;
+        let lock = conversation.as_deref().filter(|_| runs).map(|id| lock(id, store)).transpose()?;
         let mut items = match &conversation {
             Some(id) => conversations::items(id, store)?,
             None => previous(body.previous_response_id, store)?,
         };
         let known = items.len();
         let given = body.input.map_or(Ok(Vec::new()), |input| input::items(input, limits))?;
-        let given = given.into_iter().enumerate();
-        items.extend(given.map(|(index, item)| resolved(item, index, store)).collect::<Result<Vec<_>>>()?);
+        items.extend(input::resolved(given, "input", store)?);
         if items.is_empty() {
             return Err(ApiError::missing("input"));
         }
@@ -102,6 +118,7 @@ impl ResponsesRequest {
             sampling: sampling.checked(limits)?,
             max_output_tokens: body.max_output_tokens.map(|most| (NAMES.max_output_tokens, most.get())),
             stream: body.stream.unwrap_or(false).then(StreamOptions::default),
+            ignores_end: body.ignore_eos.unwrap_or(false),
             truncates: body.truncation == Some(Truncation::Auto),
             reasons,
             client_tools,
@@ -109,11 +126,12 @@ impl ResponsesRequest {
             ..ChatRequest::new(NAMES, last)
         };
         let (store, background) = (body.store.unwrap_or(true), body.background.unwrap_or(false));
-        if background && (!store || chat.stream.is_some()) {
-            let message = "`background` needs a response that is stored and not streamed";
+        if background && !store {
+            let message = "`background` needs a response that is stored";
             return Err(ApiError::invalid_param("background", message));
         }
-        Ok(Self { chat, repeated, items, known, conversation, store, background, id: random_id("resp_") })
+        let (conversation, id) = (lock, random_id("resp_"));
+        Ok(Self { chat, repeated, items, known, conversation, store, background, id })
     }
 }
 
@@ -128,6 +146,15 @@ fn conversation_id(conversation: Option<Value>, previous: Option<&str>) -> Resul
     let id = conversation.as_str().or_else(|| conversation["id"].as_str());
     let wrong = || ApiError::unexpected(NAME, shown(&conversation), "an id, or an object with one");
     id.map(|id| Some(id.to_owned())).ok_or_else(wrong)
+}
+
+/// Locks a conversation for the response.
+fn lock(id: &str, store: &ResponseStore) -> Result<Arc<ConversationLock>> {
+    store.lock_conversation(id).map(Arc::new).ok_or_else(|| {
+        let message =
+            "another response continues this conversation; send the request again when it has ended";
+        ApiError::invalid_param("conversation", message).with_code("conversation_locked")
+    })
 }
 
 /// Number of most probable tokens per token; `None` without log probabilities.
@@ -145,8 +172,10 @@ fn effort(effort: Value) -> Result<Option<Effort>> {
 fn previous(id: Option<String>, store: &ResponseStore) -> Result<Vec<Value>> {
     let Some(id) = id else { return Ok(Vec::new()) };
     let stored = store.get(&id).filter(|stored| stored.object["object"] == "response").ok_or_else(|| {
-        let message =
-            format!("there is no response {}; it may have been removed to make room", shown(&id.into()));
+        let message = format!(
+            "there is no response {}; it may have been deleted, or removed to make room",
+            shown(&id.into())
+        );
         let error = ApiError::refused(404, "invalid_request_error", message);
         error.with_param("previous_response_id").with_code("previous_response_not_found")
     })?;
@@ -155,20 +184,6 @@ fn previous(id: Option<String>, store: &ResponseStore) -> Result<Vec<Value>> {
         return Err(ApiError::invalid_param("previous_response_id", message));
     }
     Ok(stored.items.clone())
-}
-
-/// The item itself, or the stored one that it refers to.
-fn resolved(item: Value, index: usize, store: &ResponseStore) -> Result<Value> {
-    if item["type"] != "item_reference" {
-        return Ok(item);
-    }
-    let at = format!("input[{index}].id");
-    let stored = item["id"].as_str().and_then(|id| store.item(id));
-    stored.ok_or_else(|| {
-        let id = shown(&item["id"]);
-        let error = ApiError::refused(404, "invalid_request_error", format!("there is no stored item {id}"));
-        error.with_param(at)
-    })
 }
 
 /// Error with the names of this API in place of those of chat completions.

@@ -19,6 +19,20 @@ const MAX_ENTRY_BYTES: usize = 16 << 20;
 #[derive(Debug, Clone, Default)]
 pub struct ResponseStore(Arc<Mutex<Stored>>);
 
+/// A conversation that a response continues; no other response does until this is dropped.
+#[derive(Debug)]
+pub(super) struct ConversationLock {
+    store: ResponseStore,
+    /// Id of the conversation.
+    pub id: String,
+}
+
+impl Drop for ConversationLock {
+    fn drop(&mut self) {
+        self.store.lock().continued.remove(&self.id);
+    }
+}
+
 /// A stored response, or a conversation.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -39,6 +53,8 @@ struct Stored {
     order: VecDeque<(String, u64)>,
     bytes: usize,
     changes: u64,
+    /// Ids of conversations that a response continues.
+    continued: HashSet<String>,
 }
 
 #[derive(Debug)]
@@ -68,6 +84,12 @@ impl ResponseStore {
                 stored.object["error"] = json!({"code": code.unwrap_or(kind), "message": message});
             }
         });
+    }
+
+    /// Locks a conversation for a response; `None` if another one continues it.
+    pub(super) fn lock_conversation(&self, id: &str) -> Option<ConversationLock> {
+        let is_free = self.lock().continued.insert(id.to_owned());
+        is_free.then(|| ConversationLock { store: self.clone(), id: id.to_owned() })
     }
 
     /// Returns the item of this id, of any response or conversation.

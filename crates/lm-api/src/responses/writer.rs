@@ -288,7 +288,7 @@ impl ResponseWriter for ResponsesWriter {
 }
 
 /// Token counts.
-fn usage(reply: &Reply) -> Value {
+pub(super) fn usage(reply: &Reply) -> Value {
     let usage = &reply.finish.usage;
     json!({
         "input_tokens": usage.prompt_tokens,

@@ -75,8 +75,7 @@ pub(crate) async fn start<W: ResponseWriter>(
 /// Counts the tokens of a request's prompt.
 pub(crate) async fn prompt_tokens(app: &App, request: ChatRequest) -> Result<usize, ErrorResponse> {
     let model = app.models.find(request.model.as_deref())?.clone();
-    let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
-    Ok(rendered.ids.len())
+    Ok(app.prepare(move || model.engines()?.chat.prompt_tokens(request)).await?)
 }
 
 /// Header with the types of the tools that were left out of a request.

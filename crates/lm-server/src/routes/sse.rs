@@ -42,9 +42,21 @@ pub(crate) async fn respond<W: ResponseWriter>(
             events(frames, framing).keep_alive(keep_alive_event(W::KEEP_ALIVE, keep_alive)).into_response()
         }
     };
-    // nginx then sends events at once instead of buffering them.
-    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    unbuffered(&mut response);
     Ok(response)
+}
+
+/// Sends events that are recorded; a silent stream is kept open by comments.
+pub(crate) fn replay(events: impl Stream<Item = Event> + Send + 'static, keep_alive: Duration) -> Response {
+    let events = Sse::new(events.map(Ok::<_, Infallible>));
+    let mut response = events.keep_alive(keep_alive_event(None, keep_alive)).into_response();
+    unbuffered(&mut response);
+    response
+}
+
+/// nginx then sends events at once instead of buffering them.
+fn unbuffered(response: &mut Response) {
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
 }
 
 fn events(
@@ -70,7 +82,8 @@ fn lines(frames: impl Stream<Item = Frame> + Send + 'static) -> Response {
     ([kind], Body::from_stream(lines)).into_response()
 }
 
-fn event(frame: Frame) -> Event {
+/// A frame as an event.
+pub(crate) fn event(frame: Frame) -> Event {
     let event = frame.event.map_or_else(Event::default, |name| Event::default().event(name));
     event.data(frame.data.to_string())
 }

@@ -2,8 +2,8 @@
 
 use axum::routing::on;
 use lm_api::{
-    AnthropicRequest, ChatRequest, CompletionRequest, Conversations, EmbeddingRequest, OllamaRequest,
-    ResponsesRequest,
+    AnthropicRequest, ChatRequest, CompactionRequest, CompletionRequest, Conversations, EmbeddingRequest,
+    OllamaRequest, ResponsesRequest,
 };
 
 use super::{
@@ -34,8 +34,8 @@ pub(crate) const ROUTES: &[Route] = &[
         .body(ResponsesRequest::BODY)
         .answers(&[(200, Json("Response")), (200, Events)]),
     Route::get("/v1/responses/{id}", |m| on(m, responses::show), OPENAI, "Shows a stored response.")
-        .query(&["stream"])
-        .answers(&[(200, Json("Response"))]),
+        .query(&["stream", "starting_after"])
+        .answers(&[(200, Json("Response")), (200, Events)]),
     Route::get("/v1/responses/{id}", |m| on(m, responses::delete), OPENAI, "Removes a stored response.")
         .delete()
         .answers(&[(200, Json("DeletedResponse"))]),
@@ -49,6 +49,14 @@ pub(crate) const ROUTES: &[Route] = &[
     )
     .query(PAGE)
     .answers(&[(200, Json("ItemList"))]),
+    Route::post(
+        "/v1/responses/compact",
+        |m| on(m, responses::compact),
+        OPENAI,
+        "Replaces the replies of a conversation by a summary.",
+    )
+    .body(CompactionRequest::BODY)
+    .answers(&[(200, Json("Compaction"))]),
     Route::post(
         "/v1/responses/input_tokens",
         |m| on(m, responses::input_tokens),
