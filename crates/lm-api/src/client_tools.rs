@@ -27,6 +27,8 @@ pub(crate) struct ClientTools {
     builtin: BTreeMap<String, &'static BuiltinTool>,
     /// Custom tools, whose input is a text, by name: the patterns of those whose grammar has one.
     custom: BTreeMap<String, Option<String>>,
+    /// Paths in the request to the patterns of custom tools, by name.
+    definitions: BTreeMap<String, String>,
     /// Names of functions in namespaces: namespace and name.
     namespaces: BTreeMap<String, (String, String)>,
 }
@@ -155,6 +157,10 @@ impl ClientTools {
             InputFormat::Regex(regex) => {
                 let pattern = schema_pattern(regex).unwrap_or_else(|| format!("^(?:{regex})$"));
                 input["pattern"] = pattern.into();
+                let chat = if declared["format"].get("grammar").is_some() { ".grammar" } else { "" };
+                let custom = if tool.get("custom").is_some() { ".custom" } else { "" };
+                let path = format!("tools[{index}]{custom}.format{chat}.definition");
+                self.definitions.insert(flat_name(namespace, name), path);
             }
             InputFormat::Lark(grammar) => {
                 description += &format!("\n\nThe input is a text of this lark grammar:\n{grammar}");
@@ -212,6 +218,11 @@ impl ClientTools {
     /// Returns true if the tool's input is a text.
     pub fn is_custom(&self, name: &str) -> bool {
         self.custom.contains_key(name)
+    }
+
+    /// Path in the request to the pattern of a custom tool's input.
+    pub fn definition(&self, name: &str) -> Option<&str> {
+        self.definitions.get(name).map(String::as_str)
     }
 
     /// The declaration with the pattern of its grammar, which its description shows already.

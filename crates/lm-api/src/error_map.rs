@@ -8,6 +8,7 @@ use lm_session::{Error as Session, MediaKind};
 use lm_template::{Error as Template, ToolSpec};
 
 use crate::chat_completions::NAMES;
+use crate::client_tools::ClientTools;
 use crate::error::{ApiError, PromptLength};
 use crate::request::{ChatRequest, FieldNames};
 
@@ -21,8 +22,8 @@ const CALL: &str = "tool_use_failed";
 impl From<Error> for ApiError {
     /// Converts an error without its request: parameters are named as a whole.
     fn from(error: Error) -> Self {
-        Mapping { names: &NAMES, tools: &[], choice: &ToolChoice::Auto, limit: None, has_format: false }
-            .error(&error)
+        let (names, choice, client_tools) = (&NAMES, &ToolChoice::Auto, &ClientTools::default());
+        Mapping { names, tools: &[], client_tools, choice, limit: None, has_format: false }.error(&error)
     }
 }
 
@@ -33,6 +34,7 @@ impl ChatRequest {
         let mapping = Mapping {
             names: &self.names,
             tools: &self.preface.tools,
+            client_tools: &self.client_tools,
             choice: &self.turn.tool_choice,
             limit: self.max_output_tokens,
             has_format: self.turn.response_format.is_some(),
@@ -45,6 +47,7 @@ impl ChatRequest {
 struct Mapping<'a> {
     names: &'a FieldNames,
     tools: &'a [ToolSpec],
+    client_tools: &'a ClientTools,
     choice: &'a ToolChoice,
     limit: Option<(&'static str, usize)>,
     has_format: bool,
@@ -175,9 +178,12 @@ impl Mapping<'_> {
         }
     }
 
-    /// Path of the schema of a tool, or of the response format.
+    /// Path of the schema or pattern of a tool, or of the response format.
     fn schema(&self, tool: Option<&str>) -> String {
         let Some(name) = tool else { return self.names.format.to_owned() };
+        if let Some(path) = self.client_tools.definition(name) {
+            return path.to_owned();
+        }
         match self.tools.iter().position(|tool| tool.name() == name) {
             Some(index) => format!("{}[{index}].{}", self.names.tools, self.names.tool_schema),
             None => self.names.tools.to_owned(),

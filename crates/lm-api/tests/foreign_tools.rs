@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use lm_api::{
-    AnthropicRequest, ChatCompletions, ChatEngine, ChatRequest, Limits, OllamaRequest, ResponseStore,
-    ResponsesRequest, ResponsesWriter, Value,
+    AnthropicRequest, ChatCompletions, ChatEngine, ChatRequest, ChunkWriter, Limits, OllamaRequest,
+    ResponseStore, ResponsesRequest, ResponsesWriter, Value,
 };
 use serde_json::json;
 
@@ -269,6 +269,27 @@ fn unknown_format_of_a_custom_tool_is_an_error() {
     ] {
         read(format).expect("a format");
     }
+}
+
+#[test]
+fn error_of_a_pattern_names_its_definition() {
+    let (engine, config) = scripted(&["Hello."], "hermes");
+    let engine = ChatEngine::new(engine, config);
+    let grammar = json!({"syntax": "regex", "definition": "a("});
+    let other = json!({"type": "web_search"});
+    let format = json!({"type": "grammar", "syntax": "regex", "definition": "a("});
+    let tool = json!({"type": "custom", "name": "c", "format": format});
+    let body = json!({"input": "Hi", "tools": [other, tool]});
+    let request = ResponsesRequest::from_json_within(body, &ResponseStore::default(), &Limits::default());
+    let chat = request.expect("a request").chat;
+    let error = engine.start(chat, ChunkWriter::for_request).expect_err("no pattern");
+    assert_eq!((error.status, error.param.as_deref()), (400, Some("tools[1].format.definition")), "{error}");
+    let tool =
+        json!({"type": "custom", "custom": {"name": "c", "format": {"type": "grammar", "grammar": grammar}}});
+    let body = json!({"messages": [{"role": "user", "content": "Hi"}], "tools": [tool]});
+    let request = ChatRequest::from_json(body).expect("a request");
+    let error = engine.start(request, ChunkWriter::for_request).expect_err("no pattern");
+    assert_eq!(error.param.as_deref(), Some("tools[0].custom.format.grammar.definition"), "{error}");
 }
 
 #[test]
