@@ -20,6 +20,7 @@ pub struct ServedModel {
     created: u64,
     /// Kinds of media that it reads, as far as is known before it is loaded.
     media: Vec<MediaKind>,
+    is_gguf: bool,
     /// Its engine, once it is loaded.
     engines: Arc<OnceLock<Engines>>,
     load: Arc<Load>,
@@ -95,6 +96,7 @@ impl ServedModel {
             aliases: Vec::new(),
             created: seconds_since_1970(),
             media: Vec::new(),
+            is_gguf: false,
             engines: Arc::default(),
             load: Arc::new(load),
         }
@@ -113,6 +115,13 @@ impl ServedModel {
         self
     }
 
+    /// Sets that the model comes from a GGUF file, which Ollama's API shows; otherwise its weights are
+    /// safetensors.
+    pub fn gguf(mut self, is_gguf: bool) -> Self {
+        self.is_gguf = is_gguf;
+        self
+    }
+
     /// Name of the model.
     pub fn name(&self) -> &str {
         &self.name
@@ -125,6 +134,11 @@ impl ServedModel {
     /// Time of its start, in seconds since 1970.
     pub(crate) fn created(&self) -> u64 {
         self.created
+    }
+
+    /// Format of its files, in the word of Ollama's API.
+    pub(crate) fn file_format(&self) -> &'static str {
+        if self.is_gguf { "gguf" } else { "safetensors" }
     }
 
     /// Returns true if the model reads media of this kind.
@@ -149,12 +163,13 @@ impl ServedModel {
 
 impl fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, aliases, created, media, engines, load: _ } = self;
+        let Self { name, aliases, created, media, is_gguf, engines, load: _ } = self;
         f.debug_struct("ServedModel")
             .field("name", name)
             .field("aliases", aliases)
             .field("created", created)
             .field("media", media)
+            .field("is_gguf", is_gguf)
             .field("engines", engines)
             .finish_non_exhaustive()
     }

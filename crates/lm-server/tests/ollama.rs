@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{Running, chat};
-use lm_server::{ApiKeys, ServerConfig};
+use lm_server::{ApiKeys, ServedModel, ServerConfig};
 use lm_session::EngineSettings;
 use serde_json::{Value, json};
 
@@ -52,6 +52,26 @@ fn models_are_listed_and_shown() {
     assert_eq!(number("embedding_length"), vector);
     assert_eq!(server.post("/api/show", &json!({"name": "other/name"})).status, 200);
     assert!(server.get("/api/version").json()["version"].is_string());
+}
+
+#[test]
+fn details_have_the_format_of_files_and_weights() {
+    let server = Running::embedded(EngineSettings::default(), ServerConfig::default());
+    let shown = server.post("/api/show", &json!({"model": "pocket"})).json();
+    let details = shown["details"].clone();
+    assert_eq!(details["format"], "safetensors");
+    let weights = details["quantization_level"].as_str().expect("a text");
+    assert!(!weights.is_empty() && weights == weights.to_uppercase(), "{weights}");
+    for list in ["/api/tags", "/api/ps"] {
+        let (models, details) = (server.get(list).json(), Some(&details));
+        // The engine is loaded by its first request.
+        let listed = models["models"].as_array().expect("a list").first().map(|model| &model["details"]);
+        assert!(listed == details || list == "/api/ps" && listed.is_none(), "{list}: {models}");
+    }
+    let gguf = ServedModel::on_demand("stored", || unreachable!("no request comes")).gguf(true);
+    let models = Running::serve(gguf, ServerConfig::default()).get("/api/tags").json();
+    let details = &models["models"][0]["details"];
+    assert_eq!((&details["format"], &details["quantization_level"]), (&json!("gguf"), &json!("")));
 }
 
 #[test]

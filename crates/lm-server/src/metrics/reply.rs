@@ -1,10 +1,14 @@
 //! Metrics of replies, of any API.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lm_api::{ApiError, ConversationEvent, Reply};
+use lm_session::PrefillProgress;
 
 use super::Metrics;
+
+/// Interval of the log's lines about a prompt that is run.
+const PREFILL_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Observer of the events of one request.
 #[derive(Debug)]
@@ -12,6 +16,8 @@ pub(crate) struct ReplyObserver {
     metrics: Metrics,
     model: String,
     began: Instant,
+    /// Time of the last line about the prompt, or of the request.
+    logged: Instant,
     has_output: bool,
     /// Unfinished choices.
     unfinished: usize,
@@ -21,7 +27,7 @@ impl ReplyObserver {
     /// Observes a request for this number of choices, which arrived at `began`.
     pub fn new(metrics: &Metrics, model: &str, choices: usize, began: Instant) -> Self {
         let (metrics, model) = (metrics.clone(), model.to_owned());
-        Self { metrics, model, began, has_output: false, unfinished: choices }
+        Self { metrics, model, began, logged: began, has_output: false, unfinished: choices }
     }
 
     /// Records an event of any choice, or the error that ends all.
@@ -33,9 +39,26 @@ impl ReplyObserver {
                 let elapsed = self.began.elapsed().as_secs_f64();
                 self.metrics.first_token.with_label_values(&[&self.model]).observe(elapsed);
             }
+            Ok(ConversationEvent::Prefill(progress)) => self.log(progress),
             Ok(_) => {}
             Err(error) => self.fail(error.status),
         }
+    }
+
+    /// Logs the progress of a prompt that takes long.
+    fn log(&mut self, progress: &PrefillProgress) {
+        if self.logged.elapsed() < PREFILL_INTERVAL {
+            return;
+        }
+        self.logged = Instant::now();
+        tracing::info!(
+            model = %self.model,
+            cached = progress.cached_tokens,
+            run = progress.prefilled_tokens,
+            prompt = progress.prompt_tokens,
+            seconds = self.began.elapsed().as_secs(),
+            "the prompt is being run"
+        );
     }
 
     fn finish(&mut self, reply: &Reply) {

@@ -179,24 +179,24 @@ pub(super) async fn tags(State(app): State<SharedApp>) -> Response {
 
 /// Lists the models that are in memory.
 pub(super) async fn ps(State(app): State<SharedApp>) -> Response {
-    let running = app.models.iter().filter_map(|model| running(model.name(), &model.loaded()?.engine));
+    let running = app.models.iter().filter_map(|model| running(model, &model.loaded()?.engine));
     let models: Vec<Value> = running.collect();
     response::json(StatusCode::OK, &json!({"models": models}))
 }
 
 /// Entry of a model in memory. A permanent one expires in a century, since clients expect a time.
-fn running(name: &str, engine: &Engine) -> Option<Value> {
+fn running(model: &ServedModel, engine: &Engine) -> Option<Value> {
     const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
     let (info, activity) = (engine.model_info(), engine.activity());
     let expires_in = activity.unloads_at.map(|end| end.saturating_duration_since(Instant::now()));
     let expires_in = expires_in.or(activity.keep_alive).unwrap_or(CENTURY).min(CENTURY);
     (activity.total_pages > 0).then(|| {
         json!({
-            "name": name,
-            "model": name,
+            "name": model.name(),
+            "model": model.name(),
             "size": info.weight_bytes,
             "digest": format!("{:016x}", info.checksum),
-            "details": details(Some(info)),
+            "details": details(model, Some(info)),
             "expires_at": ollama_time(seconds_since_1970() + expires_in.as_secs()),
             "size_vram": 0,
             "context_length": engine.context_tokens(),
@@ -214,7 +214,7 @@ fn listed(model: &ServedModel, name: &str) -> Value {
         "modified_at": ollama_time(model.created()),
         "size": info.map_or(0, |info| info.weight_bytes),
         "digest": format!("{:016x}", info.map_or(0, |info| info.checksum)),
-        "details": details(info),
+        "details": details(model, info),
         "capabilities": capabilities(model),
     })
 }
@@ -228,16 +228,18 @@ fn capabilities(model: &ServedModel) -> Vec<&'static str> {
     ["completion", "tools"].into_iter().chain(further.into_iter().flatten()).collect()
 }
 
-fn details(info: Option<&ModelInfo>) -> Value {
+/// Details of a model; `quantization_level` is the format of most of its weights in memory.
+fn details(model: &ServedModel, info: Option<&ModelInfo>) -> Value {
+    let weights = info.and_then(|info| info.formats.first()).map(|format| format.to_string().to_uppercase());
     let family = info.map_or("", |info| info.architecture.as_str());
     let size = info.map(|info| format!("{:.1}M", info.parameters as f64 / 1e6));
     json!({
         "parent_model": "",
-        "format": "",
+        "format": model.file_format(),
         "family": family,
         "families": [family],
         "parameter_size": size.unwrap_or_default(),
-        "quantization_level": "",
+        "quantization_level": weights.unwrap_or_default(),
     })
 }
 
@@ -262,7 +264,7 @@ fn shown(model: &ServedModel, engines: &Engines) -> Value {
         "modelfile": "",
         "parameters": "",
         "template": "",
-        "details": details(Some(info)),
+        "details": details(model, Some(info)),
         "model_info": {
             "general.architecture": info.architecture,
             "general.basename": basename,

@@ -48,7 +48,7 @@ pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
     let path = paths.first().map(PathBuf::as_path);
     let engine = model::engine(path, &run)?;
     let config = config(&engine, args.calls.of(path)?);
-    Ok(vec![ServedModel::new(engine, config)])
+    Ok(vec![ServedModel::new(engine, config).gguf(model::folder(path)?.is_gguf())])
 }
 
 /// Options of a run, with the numbers of requests.
@@ -77,7 +77,7 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
             check_context(context, folder.config()?.max_position_embeddings)?;
         }
         requantization::warn(&folder, Some(path), run.load.quantize.or(run.load.dtype))?;
-        let (registry, name) = (registry.clone(), folder.name().to_owned());
+        let (registry, name, is_gguf) = (registry.clone(), folder.name().to_owned(), folder.is_gguf());
         let media = media(&folder).with_context(|| path.display().to_string())?;
         registry
             .add(&name, folder, &request, options.clone(), settings.clone())
@@ -88,7 +88,7 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
             let config = config(&engine, calls.clone());
             Ok((engine, config))
         };
-        Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media))
+        Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media).gguf(is_gguf))
     };
     paths.iter().map(served).collect()
 }
