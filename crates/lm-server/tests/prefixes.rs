@@ -10,6 +10,7 @@ use lm_server::{ServedModel, ServerConfig};
 use lm_session::testing::{FakeLm, loaded, tokenizer};
 use lm_session::{Engine, EngineSettings};
 
+mod chat_completions;
 mod claude_code;
 mod codex;
 mod langchain;

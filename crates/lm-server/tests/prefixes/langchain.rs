@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::opencode::{functions, results, usage};
+use super::chat_completions::{self, functions, results, usage};
 use super::{Client, Tool, Usage};
 
 pub struct LangChain {
@@ -27,20 +27,13 @@ impl Client for LangChain {
     fn answer(&mut self, response: &Value, result: &dyn Fn(&str) -> String) -> Vec<String> {
         let message = &response["choices"][0]["message"];
         // `json.dumps` writes the parsed arguments again, with blanks after its separators.
-        let call = |call: &Value| {
-            let arguments: Value =
-                serde_json::from_str(call["function"]["arguments"].as_str().expect("text")).expect("JSON");
+        let write = |arguments: &Value| {
             let members = arguments.as_object().expect("an object");
             let members: Vec<String> =
                 members.iter().map(|(key, value)| format!("\"{key}\": {value}")).collect();
-            let function =
-                json!({"name": call["function"]["name"], "arguments": format!("{{{}}}", members.join(", "))});
-            json!({"id": call["id"], "type": "function", "function": function})
+            format!("{{{}}}", members.join(", "))
         };
-        let mut own = json!({"role": "assistant", "content": message["content"]});
-        if let Some(calls) = message["tool_calls"].as_array().filter(|calls| !calls.is_empty()) {
-            own["tool_calls"] = calls.iter().map(call).collect();
-        }
+        let own = chat_completions::message(message, message["content"].clone(), write);
         self.messages.push(own);
         let (names, mut results) = results(message, result);
         for (name, result) in names.iter().zip(&mut results) {
