@@ -41,8 +41,9 @@ pub fn print(error: &anyhow::Error) {
     print_with(error, hint(error));
 }
 
-/// [`print()`] in a chat whose conversations handle an exceeded context in this way.
-pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
+/// [`print()`] in a chat whose conversations handle an exceeded context in this way. `declares_all`: all
+/// tools are declared, whatever they take of the context.
+pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow, declares_all: bool) {
     let is_full = error.chain().any(|cause| {
         session_error(cause).is_some_and(is_full_context)
             || matches!(stop_reason(cause), Some(StopReason::ContextFull { .. }))
@@ -54,7 +55,9 @@ pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow) {
         }
         Overflow::DropOldest(_) | Overflow::SlidingWindow => "; /clear begins again",
     };
-    print_with(error, hint(error).map(|hint| hint + more));
+    let fewer =
+        if is_full && declares_all { "; without --tool-share off fewer tools are declared" } else { "" };
+    print_with(error, hint(error).map(|hint| hint + more + fewer));
 }
 
 fn print_with(error: &anyhow::Error, hint: Option<String>) {
@@ -139,7 +142,7 @@ const SHORTER_PROMPT: &str =
     "a shorter prompt fits, and --context allows more tokens where the model supports them";
 
 /// The engine's error in the error of a layer above it, which forwards its message.
-fn session_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_session::Error> {
+pub fn session_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a lm_session::Error> {
     let of_conversation = |error: &'a lm_conversation::Error| match error {
         lm_conversation::Error::Session(error) => Some(error),
         _ => None,

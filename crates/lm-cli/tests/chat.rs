@@ -37,6 +37,17 @@ fn tools_that_exceed_their_share_are_chosen_by_the_question() {
 }
 
 #[test]
+fn hint_on_a_full_context_names_the_share_of_tools() {
+    let hint = |share: &str| {
+        let args = ["chat", "--tools", "demo", "--tool-share", share, "--context", "64"];
+        let run = lm(&args, &"Hello, you. ".repeat(40));
+        run.err.lines().find(|line| line.starts_with("hint: ")).expect("a hint").to_owned()
+    };
+    assert!(hint("off").ends_with("; without --tool-share off fewer tools are declared"), "{}", hint("off"));
+    assert!(!hint("25").contains("--tool-share"), "{}", hint("25"));
+}
+
+#[test]
 fn demo_tools_are_called_and_answered_from() {
     let questions = "How is the weather in Paris?\n\nWhat is the stock price of Apple?\n";
     let run = lm(&["chat", "--tools", "demo"], questions);

@@ -130,6 +130,38 @@ fn prompt_is_positional_named_or_from_a_file() {
 }
 
 #[test]
+fn grammar_is_a_file_or_a_text() {
+    let gbnf = text_file(b"root ::= \"ab\" number\nnumber ::= [0-9]");
+    let lark = text_file(b"start: \"ab\" /[0-9]/");
+    let texts = ["root ::= \"ab\" [0-9]", "start: \"ab\" /[0-9]/", "number: /[0-9]/\nstart: \"ab\" number"];
+    for grammar in [shown(gbnf.path()), shown(lark.path())].into_iter().chain(texts) {
+        let run = lm(&["generate", "Hello", "--grammar", grammar], "");
+        let digit = run.out.trim_end().strip_prefix("ab");
+        assert!(digit.is_some_and(|it| it.parse::<u8>().is_ok()), "{grammar}: {} {}", run.out, run.err);
+    }
+}
+
+#[test]
+fn errors_of_grammars_name_their_files() {
+    let mistyped = text_file(b"# a list\nroot := \"a\"");
+    let unknown = text_file(b"start: /a/ other");
+    let name = |file: &tempfile::NamedTempFile| format!("error: --grammar {}: ", shown(file.path()));
+    let mistyped_error = format!("{}GBNF, line 2: expected `::=` after `root`", name(&mistyped));
+    let unknown_error = format!("{}invalid grammar: at 1(8): unknown name: \"other\"", name(&unknown));
+    for (grammar, message) in [
+        (shown(mistyped.path()), mistyped_error.as_str()),
+        (shown(unknown.path()), unknown_error.as_str()),
+        ("root ::= other", "error: --grammar: GBNF, line 1: no rule `other`"),
+        ("start: other", "error: --grammar: invalid grammar: at 1(8): unknown name: \"other\""),
+        ("no-such-file.gbnf", "error: --grammar no-such-file.gbnf cannot be read"),
+    ] {
+        let run = lm(&["generate", "Hello", "--grammar", grammar], "");
+        assert!(run.code == Some(1) && run.err.contains(message), "{grammar}: {:?} {}", run.code, run.err);
+        assert!(!run.err.contains("%lark"), "{}", run.err);
+    }
+}
+
+#[test]
 fn piped_text_precedes_the_prompt() {
     let replies = |prompt: &str, input: &str| lm(&["generate", "--raw", "-n", "8", "--", prompt], input).out;
     let whole = replies("The weather\n\nin Paris", "");

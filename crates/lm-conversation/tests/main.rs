@@ -7,7 +7,6 @@ mod hostile;
 mod matrix;
 mod media;
 mod media_models;
-mod notations;
 mod own_processor;
 mod pocket;
 mod random_calls;

@@ -8,6 +8,7 @@ mod held_markers;
 mod keywords;
 mod name_patterns;
 mod names;
+mod notations;
 mod numbers;
 mod patterns;
 mod properties;

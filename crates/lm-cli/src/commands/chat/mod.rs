@@ -240,7 +240,9 @@ impl Chat {
             return Err(error);
         }
         self.state.screen.end_line()?;
-        failure::print_in_chat(&error, self.state.overflow);
+        let Turns { tool_share, tools, .. } = &self.state.turns;
+        let declares_all = *tool_share == ToolShare::Off && !tools.all().specs().is_empty();
+        failure::print_in_chat(&error, self.state.overflow, declares_all);
         if !lock(&self.lines).is_terminal() {
             self.code = ExitCode::FAILURE;
         }

@@ -10,11 +10,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
 use lm_processors::{Layout, gbnf_grammar, is_gbnf, json_grammar};
-use lm_session::{CancelHandle, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent};
+use lm_session::{
+    CancelHandle, ConstraintSpec, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent,
+};
 use lm_template::{Message, ToolSpec};
 use serde_json::{Value, json};
 
 use crate::args::{ChatArgs, PromptArgs, PromptSource, RunArgs, SamplerArgs, usage};
+use crate::failure::session_error;
 use crate::interrupt::{Interrupt, is_interrupt};
 use crate::json_file::{self, BOM};
 use crate::locate::locate;
@@ -124,10 +127,10 @@ struct ReplyArgs {
     /// --schema
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["schema", "regex"], allow_hyphen_values = true)]
     choice: Vec<String>,
-    /// Constrain the answer to the grammar in FILE, written in GBNF or llguidance's Lark dialect; with
-    /// --tools as for --schema
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["schema", "regex", "choice"])]
-    grammar: Option<PathBuf>,
+    /// Constrain the answer to a grammar in GBNF or llguidance's Lark dialect: a file, or the grammar itself,
+    /// which has `::=` or begins with `start:`; with --tools as for --schema
+    #[arg(long, value_name = "FILE|TEXT", conflicts_with_all = ["schema", "regex", "choice"])]
+    grammar: Option<String>,
 }
 
 impl ReplyArgs {
@@ -163,22 +166,52 @@ impl ReplyArgs {
         turn.response_format = match (&self.schema, &self.regex, &self.grammar) {
             (Some(schema), _, _) => Some(ResponseFormat::JsonSchema(read_schema(schema)?)),
             (_, Some(pattern), _) => Some(ResponseFormat::Regex(pattern.clone())),
-            (_, _, Some(path)) => Some(ResponseFormat::Lark(read_grammar(path)?)),
+            (_, _, Some(grammar)) => Some(ResponseFormat::Lark(read_grammar(grammar)?)),
             _ if self.choice.is_empty() => None,
             _ => Some(ResponseFormat::Choice(self.choice.clone())),
         };
         Ok(())
     }
+
+    /// The error of a turn; where the grammar is at fault, with its place and about its own text, which the
+    /// reply's grammar has a part of.
+    fn named(&self, error: anyhow::Error, engine: &Engine) -> anyhow::Error {
+        let is_at_fault = |cause: &(dyn std::error::Error + 'static)| {
+            matches!(session_error(cause), Some(lm_session::Error::Grammar { .. }))
+        };
+        match &self.grammar {
+            Some(grammar) if error.chain().any(is_at_fault) => {
+                let own = read_grammar(grammar).and_then(|text| {
+                    Ok(engine.compile(&ConstraintSpec::Lark { text, markers: Vec::new() }).map(drop)?)
+                });
+                own.err().unwrap_or(error).context(grammar_name(grammar))
+            }
+            _ => error,
+        }
+    }
 }
 
-/// Reads a grammar as Lark text.
-fn read_grammar(path: &Path) -> Result<String> {
-    let text = fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))?;
+/// Reads a grammar as Lark text: the grammar itself, or the file of that path.
+fn read_grammar(grammar: &str) -> Result<String> {
+    let text = match is_grammar_text(grammar) {
+        true => grammar.to_owned(),
+        false => {
+            fs::read_to_string(grammar).with_context(|| format!("--grammar {grammar} cannot be read"))?
+        }
+    };
     if !is_gbnf(&text) {
         return Ok(text);
     }
-    let grammar = gbnf_grammar(&text).with_context(|| path.display().to_string())?;
-    Ok(grammar.lark)
+    Ok(gbnf_grammar(&text).with_context(|| grammar_name(grammar))?.lark)
+}
+
+fn is_grammar_text(grammar: &str) -> bool {
+    grammar.contains("::=") || grammar.contains('\n') || grammar.trim_start().starts_with("start:")
+}
+
+/// Option and file of a grammar, for errors.
+fn grammar_name(grammar: &str) -> String {
+    if is_grammar_text(grammar) { "--grammar".to_owned() } else { format!("--grammar {grammar}") }
 }
 
 /// Parser of `--tool-choice` for clap.
@@ -248,7 +281,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
             ended.map_err(|error| media::with_file(error, index, &files))
         })
     };
-    output.end(ended)
+    output.end(ended.map_err(|error| args.reply.named(error, &engine)))
 }
 
 /// Reads the prompt, which must not be empty.

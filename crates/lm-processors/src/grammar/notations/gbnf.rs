@@ -41,9 +41,17 @@ pub fn gbnf_grammar(text: &str) -> Result<Grammar, GbnfError> {
 }
 
 /// Returns true if a text is a grammar in GBNF: one of its lines has `::=` before any quote, bracket or
-/// comment, as no line of a Lark grammar has.
+/// comment, as no line of a Lark grammar has. Without the rule `start`, which a Lark grammar has, a text with
+/// the rule `root` or a mistyped `::=` is GBNF, too: its errors are about GBNF.
 pub fn is_gbnf(text: &str) -> bool {
-    let before_quotes =
-        |line: &str| line.split(['"', '[', '/', '#']).next().is_some_and(|it| it.contains("::="));
-    text.lines().any(before_quotes)
+    let code = |line| str::split(line, ['"', '[', '/', '#']).next().unwrap_or_default().trim();
+    let begins = |name| text.lines().any(|line| gbnf_parser::begins_with_name(code(line), name));
+    text.lines().any(|line| code(line).contains("::="))
+        || !begins("start") && (begins("root") || text.lines().any(|line| is_mistyped(code(line))))
+}
+
+/// Returns true if a line begins a rule with another sign than `::=` and the colon of Lark.
+fn is_mistyped(line: &str) -> bool {
+    let sign = gbnf_parser::after_name(line).unwrap_or_default();
+    [":=", "=", "::", "->"].iter().any(|typo| sign.starts_with(typo))
 }

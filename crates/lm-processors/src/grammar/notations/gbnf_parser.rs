@@ -145,7 +145,7 @@ impl<'t> Parser<'t> {
         while !self.take("]") {
             let first = self.character("`]`")?;
             let is_range = self.rest.starts_with('-') && !self.rest.starts_with("-]");
-            let last = if is_range && self.take("-") { self.character("`]`")? } else { first };
+            let last = if is_range && self.take("-") { self.end_of_range()? } else { first };
             if last < first {
                 return Err(self.fault(format!("the range from {first:?} to {last:?} is empty")));
             }
@@ -155,6 +155,13 @@ impl<'t> Parser<'t> {
             (true, 1) => Err(self.fault("a class without characters")),
             (true, _) => Ok(Expression::Regex("(?s:.)".to_owned())),
             _ => Ok(Expression::Regex(class + "]")),
+        }
+    }
+
+    fn end_of_range(&mut self) -> Result<char> {
+        match self.rest.starts_with(['\n', '\r']) {
+            true => Err(self.expected("a character after `-`")),
+            false => self.character("a character after `-`"),
         }
     }
 
@@ -293,6 +300,16 @@ impl<'t> Parser<'t> {
 /// Line of a text at which `rest` of it begins, from 1.
 fn line(text: &str, rest: &str) -> usize {
     text[..text.len() - rest.len()].matches('\n').count() + 1
+}
+
+/// Returns true if a line begins with this name, and not with a longer one.
+pub(super) fn begins_with_name(line: &str, name: &str) -> bool {
+    line.strip_prefix(name).is_some_and(|after| !after.starts_with(is_name))
+}
+
+/// The rest of a line after the name that it begins with, and blanks.
+pub(super) fn after_name(line: &str) -> Option<&str> {
+    line.starts_with(is_name).then(|| line.trim_start_matches(is_name).trim_start())
 }
 
 /// Characters of names; the underscore is not in llama.cpp's.

@@ -1,23 +1,24 @@
 //! Grammars in GBNF accept what llama.cpp accepts, patterns of Lark grammars what Lark accepts.
 
-use std::sync::Arc;
-
+use llguidance::Matcher;
+use llguidance::api::TopLevelGrammar;
 use lm_processors::{gbnf_grammar, is_gbnf, lark_pattern, schema_pattern};
-use lm_session::{Acceptance, CompiledConstraint, ConstraintSpec, GrammarCompiler, testing};
 use serde_json::Value;
+
+use super::common::{Compiler, Verdict, verdict};
 
 /// Verdicts of llama.cpp, by `testdata/grammars/generate.py`.
 fn golden(key: &str) -> Vec<Value> {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/grammars/golden.json");
-    let golden: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    golden[key].as_array().unwrap().clone()
+    let text = std::fs::read_to_string(path).expect("the file can be read");
+    let golden: Value = serde_json::from_str(&text).expect("it is JSON");
+    golden[key].as_array().expect("a list").clone()
 }
 
-fn compiled(grammar: &str) -> CompiledConstraint {
+fn compiled(grammar: &str) -> Matcher {
     let grammar = gbnf_grammar(grammar).unwrap_or_else(|error| panic!("{grammar}: {error}"));
-    let compiler = GrammarCompiler::new(&Arc::new(testing::tokenizer())).unwrap();
-    let spec = ConstraintSpec::Lark { text: grammar.lark.clone(), markers: grammar.markers };
-    compiler.compile(&spec).unwrap_or_else(|error| panic!("{error}\n{}", grammar.lark))
+    let matcher = Compiler::new().compile_grammar(&grammar);
+    matcher.unwrap_or_else(|error| panic!("{error}\n{}", grammar.lark))
 }
 
 #[test]
@@ -30,8 +31,8 @@ fn verdicts_equal_llama_cpp() {
         assert!(is_gbnf(text), "{text}");
         let grammar = compiled(text);
         for (text, accepted) in case["texts"].as_object().unwrap() {
-            let verdict = grammar.check(text).unwrap();
-            if (verdict == Acceptance::Accepted) != *accepted {
+            let verdict = verdict(&grammar, text);
+            if (verdict == Verdict::Accepted) != *accepted {
                 wrong.push(format!("{}: {text:?} is {verdict:?}, llama.cpp: {accepted}", case["name"]));
             }
         }
@@ -79,10 +80,19 @@ fn hostile_grammars_end_soon() {
     assert!(gbnf_grammar(&mentions).is_ok());
     let optional = format!("root ::= \"(\" root \")\" | {}", "x ".repeat(50_000) + "\nx ::= \"a\"?");
     assert!(gbnf_grammar(&optional).is_ok());
-    // A chain of rules is as deep as it is long.
+}
+
+#[test]
+fn chain_of_rules_is_as_deep_as_it_is_long() {
+    // The compiler recurses; an engine's has such a stack, too.
+    let check = std::thread::Builder::new().stack_size(256 << 20).spawn(check_chain).unwrap();
+    check.join().unwrap();
+}
+
+fn check_chain() {
     let chain: String = (0..1_990).map(|rule| format!("r{rule} ::= r{}\n", rule + 1)).collect();
     let grammar = compiled(&format!("\u{feff}root ::= r0\n{chain}r1990 ::= \"b\""));
-    assert_eq!(grammar.check("b").unwrap(), Acceptance::Accepted);
+    assert_eq!(verdict(&grammar, "b"), Verdict::Accepted);
 }
 
 #[test]
@@ -96,17 +106,56 @@ fn lark_is_not_taken_for_gbnf() {
 }
 
 #[test]
+fn errors_of_mistyped_rules_are_about_gbnf() {
+    for (text, message) in [
+        ("root := \"a\"", "line 1: expected `::=` after `root`, found `:= \"a\"`"),
+        ("root = \"a\"", "line 1: expected `::=` after `root`, found `= \"a\"`"),
+        ("root :: = \"a\"", "line 1: expected `::=` after `root`, found `:: = \"a\"`"),
+        ("root -> \"a\"", "line 1: expected `::=` after `root`, found `-> \"a\"`"),
+        ("root: \"a\"", "line 1: expected `::=` after `root`, found `: \"a\"`"),
+        ("# a list\n  item = [a-z]\nroot:: item", "line 2: expected `::=` after `item`, found `= [a-z]`"),
+        ("root ::= item\nitem := [a-z]", "line 2: expected `::=` after `item`, found `:= [a-z]`"),
+    ] {
+        assert!(is_gbnf(text), "{text}");
+        assert_eq!(gbnf_grammar(text).unwrap_err().to_string(), format!("GBNF, {message}"));
+    }
+    // What a Lark grammar may have, which has the rule `start`.
+    for lark in [
+        "start: root\nroot: \"a\"",
+        "root: \"a\"\nstart: root",
+        "start[\n  stop=\"x\"]: /a/",
+        "start.1: a\na: \"::\"",
+        "%llguidance {}\nstart: x",
+        "rooted: \"a\"",
+    ] {
+        assert!(!is_gbnf(lark), "{lark}");
+    }
+}
+
+#[test]
+fn classes_end_on_their_line_in_errors() {
+    for (text, message) in [
+        ("root ::= [a-\nx ::= \"b\"", "line 1: expected a character after `-`, found the end of the line"),
+        ("root ::= [a-", "line 1: expected a character after `-`, found the end"),
+        ("root ::= [a-]", ""),
+    ] {
+        let error = gbnf_grammar(text).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(error.strip_prefix("GBNF, ").unwrap_or_default(), message, "{text}");
+    }
+}
+
+#[test]
 fn patterns_accept_what_lark_accepts() {
-    let compiler = GrammarCompiler::new(&Arc::new(testing::tokenizer())).unwrap();
+    let compiler = Compiler::new();
     let mut wrong = Vec::new();
     for case in golden("lark") {
         let grammar = case["grammar"].as_str().unwrap();
         let pattern = lark_pattern(grammar).unwrap_or_else(|| panic!("no pattern: {grammar}"));
-        let compiled = compiler.compile(&ConstraintSpec::Regex(pattern.clone())).unwrap();
+        let compiled = compiler.compile(TopLevelGrammar::from_regex(&pattern)).unwrap();
         assert!(schema_pattern(&pattern).is_some(), "{pattern}");
         for (text, accepted) in case["texts"].as_object().unwrap() {
-            let verdict = compiled.check(text).unwrap();
-            if (verdict == Acceptance::Accepted) != *accepted {
+            let verdict = verdict(&compiled, text);
+            if (verdict == Verdict::Accepted) != *accepted {
                 wrong.push(format!("{}: {text:?} is {verdict:?}, Lark: {accepted}\n{pattern}", case["name"]));
             }
         }
