@@ -15,6 +15,7 @@ mod inspect;
 mod json_lines;
 mod mcp;
 mod mcp_errors;
+mod mcp_login;
 mod mcp_terminal;
 mod memory;
 mod parse;

@@ -59,8 +59,26 @@ pub struct CommandConfig {
 pub struct HttpConfig {
     /// Its address, `http://…` or `https://…`.
     pub url: String,
-    /// Headers of each request, such as `Authorization`. They are not sent to other hosts.
+    /// Headers of each request, such as `Authorization`. They are not sent to other hosts. With an
+    /// `Authorization` header the tokens of a [`Login`](crate::Login) are not used.
     pub headers: BTreeMap<String, String>,
+    /// Settings of a [`Login`](crate::Login) at the server. Default: none, which suffices for servers that
+    /// register their clients.
+    pub oauth: OAuthConfig,
+}
+
+/// Settings of a [`Login`](crate::Login). `Debug` does not show `client_secret`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct OAuthConfig {
+    /// Id of this client at the authorization server. Default: the program registers itself there.
+    pub client_id: Option<String>,
+    /// Secret of the client with this id, if it has one.
+    pub client_secret: Option<String>,
+    /// Scopes to ask for. Default: those that the server names.
+    pub scopes: Vec<String>,
+    /// Port of `http://127.0.0.1:PORT/callback`, for clients that are registered with that address. Default:
+    /// a free one.
+    pub callback_port: Option<u16>,
 }
 
 impl fmt::Debug for CommandConfig {
@@ -75,7 +93,21 @@ impl fmt::Debug for CommandConfig {
 impl fmt::Debug for HttpConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let headers: Vec<_> = self.headers.keys().collect();
-        f.debug_struct("HttpConfig").field("url", &self.url).field("headers", &headers).finish()
+        let Self { url, oauth, .. } = self;
+        let mut shown = f.debug_struct("HttpConfig");
+        shown.field("url", url).field("headers", &headers).field("oauth", oauth).finish()
+    }
+}
+
+impl fmt::Debug for OAuthConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { client_id, client_secret, scopes, callback_port } = self;
+        f.debug_struct("OAuthConfig")
+            .field("client_id", client_id)
+            .field("has_client_secret", &client_secret.is_some())
+            .field("scopes", scopes)
+            .field("callback_port", callback_port)
+            .finish()
     }
 }
 

@@ -112,6 +112,70 @@ pub enum Error {
         /// Last line of the server's error output, if any.
         output: String,
     },
+    /// A server over HTTP answered 401: it needs a [`Login`](crate::Login), or refuses its tokens or the
+    /// `Authorization` header of its configuration.
+    #[error(
+        "MCP server `{server}`: {url} {} (HTTP 401)",
+        if *token_sent { "refuses the token" } else { "needs a login" }
+    )]
+    Unauthorized {
+        /// The server's name.
+        server: String,
+        /// Its address without the query.
+        url: String,
+        /// True if it was sent a token.
+        token_sent: bool,
+    },
+    /// A login failed.
+    #[error("the login failed: {message}")]
+    Login {
+        /// Description of the problem.
+        message: String,
+    },
+    /// The authorization server does not register clients, and the configuration names none.
+    #[error("the login needs a `client_id`: {issuer} does not register clients")]
+    NoRegistration {
+        /// The authorization server.
+        issuer: String,
+    },
+    /// The user or the authorization server refused a login.
+    #[error("the login was refused: {error}{}", described(description.as_deref()))]
+    LoginRefused {
+        /// The code of RFC 6749, such as `access_denied`.
+        error: String,
+        /// Description by the server.
+        description: Option<String>,
+    },
+    /// A login took too long.
+    #[error("the login was not finished within {} s", timeout.as_secs_f32())]
+    LoginTimeout {
+        /// The time limit, [`Login::timeout`](crate::Login::timeout).
+        timeout: Duration,
+    },
+    /// An address cannot be used for a login.
+    #[error("`{url}`: {message}")]
+    InvalidUrl {
+        /// The address.
+        url: String,
+        /// Description of the problem.
+        message: String,
+    },
+    /// The tokens of a login cannot be used.
+    #[error("the login at {url} cannot be used: {message}")]
+    UnusableToken {
+        /// Address of the server.
+        url: String,
+        /// Description of the problem.
+        message: String,
+    },
+    /// The file of tokens cannot be read or written.
+    #[error("the file of tokens `{}` cannot be used", path.display())]
+    TokenStore {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
     /// Tools of two servers have the same name, after it was cleaned and cut to 64 characters, and after the
     /// server's name was put before it.
     #[error("tool `{tool}` of MCP server `{server}` and {other} are both called `{name}`; rename the server")]
@@ -187,6 +251,11 @@ pub enum Error {
 /// The end of a message: the available keys.
 fn found_keys(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!(", found `{}`", found.join("`, `")) }
+}
+
+/// The end of a message: a description.
+fn described(description: Option<&str>) -> String {
+    description.map_or_else(String::new, |text| format!(": {text}"))
 }
 
 fn prompt_of(name: &str, several: &[String]) -> String {

@@ -4,7 +4,9 @@
 mod client;
 mod config;
 mod error;
+mod http_client;
 mod names;
+mod oauth;
 mod runtime;
 mod server;
 
@@ -12,7 +14,10 @@ pub use client::{
     Listed, Mcp, McpBuilder, McpLimits, McpPrompt, McpPromptArgument, McpResource, McpResourceTemplate,
     McpServer, McpTool, Problem,
 };
-pub use config::{CommandConfig, HttpConfig, McpServers, ServerConfig, ServerTransport, UnknownKey};
+pub use config::{
+    CommandConfig, HttpConfig, McpServers, OAuthConfig, ServerConfig, ServerTransport, UnknownKey,
+};
 pub use error::{Error, Result};
 pub use lm_tools::Toolset;
+pub use oauth::{Login, TokenStore};
 pub use server::{HttpListen, Listen, Server, serve};

@@ -1,5 +1,7 @@
 //! Names of tools, as the APIs of models allow them: 1 to 64 letters, digits, `_` and `-`.
 
+/// Maximum length of a tool's name in messages.
+const MAX_SHOWN_CHARS: usize = 128;
 /// Maximum length of a name.
 const MAX_CHARS: usize = 64;
 
@@ -12,6 +14,11 @@ pub(crate) fn cleaned(name: &str) -> String {
 /// Name of a server's tool: `server_tool`, or the tool's own name for a server without a prefix.
 pub(crate) fn tool_name(prefix: &str, tool: &str) -> String {
     if prefix.is_empty() { cleaned(tool) } else { cleaned(&format!("{prefix}_{tool}")) }
+}
+
+/// Cuts the name of a tool, or another text of a server, for messages.
+pub(crate) fn shown(name: &str) -> String {
+    name.chars().take(MAX_SHOWN_CHARS).collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod faults;
 mod files;
 mod hostile_http;
 mod hostile_servers;
+mod oauth;
 mod odd_answers;
 mod programs;
 mod reconnects;

@@ -19,6 +19,13 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
         lm_mcp::Error::StartTimeout { .. } => {
             Some("is it an MCP server? --mcp-start-timeout SECONDS gives it more time".to_owned())
         }
+        lm_mcp::Error::Unauthorized { server, url, .. } => Some(format!(
+            "`lm mcp login {url}` logs in, or `lm mcp login {server} --mcp-config FILE` at a server of a file"
+        )),
+        lm_mcp::Error::NoRegistration { .. } => Some(
+            "--client-id ID names a client that is registered there, as does \"oauth\": {\"clientId\": …} in a file of servers"
+                .to_owned(),
+        ),
         lm_mcp::Error::DuplicateTool { .. } => {
             Some("--mcp NAME=… puts `NAME_` before the names of a server's tools".to_owned())
         }

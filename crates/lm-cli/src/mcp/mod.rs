@@ -16,8 +16,12 @@ mod servers;
 #[cfg(feature = "mcp")]
 mod source;
 #[cfg(feature = "mcp")]
+mod tokens;
+#[cfg(feature = "mcp")]
 mod waiting;
 
+#[cfg(feature = "mcp")]
+pub use address::{check_program, is_address};
 pub use approval::{Approver, AskedCall};
 pub use chat_tools::ChatTools;
 #[cfg(feature = "mcp")]
@@ -26,8 +30,10 @@ pub use chat_tools::described;
 pub use hint::hint;
 #[cfg(feature = "serve")]
 pub use servers::McpCallArgs;
-#[cfg(feature = "mcp")]
-pub use servers::ServerArgs;
 #[cfg(not(feature = "mcp"))]
 pub use servers::hint;
 pub use servers::{McpArgs, Servers};
+#[cfg(feature = "mcp")]
+pub use servers::{ServerArgs, of_file};
+#[cfg(feature = "mcp")]
+pub use tokens::tokens;

@@ -13,6 +13,7 @@ use lm_tools::{Map, Toolset, Value};
 use super::approval::Approve;
 use super::catalog::{self, shown};
 use super::source::{McpSource, named_apart};
+use super::tokens::tokens;
 use super::waiting::Waiting;
 use crate::args::numbers;
 use crate::screen::one_line;
@@ -26,7 +27,8 @@ pub struct ServerArgs {
     /// tools begin with `NAME_`
     #[arg(long, value_name = "[NAME=]COMMAND|URL")]
     mcp: Vec<McpSource>,
-    /// File of MCP servers, {"mcpServers": {"NAME": {"command", "args", "env", "cwd"} or {"url", "headers"}}}
+    /// File of MCP servers, {"mcpServers": {"NAME": {"command", "args", "env", "cwd"} or {"url", "headers",
+    /// "oauth"}}}
     #[arg(long, value_name = "FILE")]
     mcp_config: Option<PathBuf>,
     /// Time limit of a server's start, in seconds: a package manager may have to download it first
@@ -55,7 +57,11 @@ impl ServerArgs {
         let start_timeout = Duration::from_secs(self.mcp_start_timeout.get() as u64);
         let limits = McpLimits { start_timeout, ..limits };
         let waiting = Waiting::start(&servers);
-        let mcp = Mcp::builder().servers(servers).limits(limits).connect();
+        let mut mcp = Mcp::builder().servers(servers).limits(limits);
+        if let Ok(tokens) = tokens() {
+            mcp = mcp.tokens(&tokens); // Without a folder for them there was no login.
+        }
+        let mcp = mcp.connect();
         drop(waiting);
         let mcp = mcp?;
         for problem in mcp.problems() {
@@ -65,17 +71,26 @@ impl ServerArgs {
     }
 }
 
-/// Reads the enabled servers of a file.
-fn enabled(path: &Path) -> Result<Vec<ServerConfig>> {
-    let McpServers { mut servers, unknown_keys } = McpServers::read(path)?;
+/// Reads the servers of a file; unknown keys are noted.
+///
+/// # Errors
+/// When it cannot be used.
+pub fn of_file(path: &Path) -> Result<Vec<ServerConfig>> {
+    let McpServers { servers, unknown_keys } = McpServers::read(path)?;
     let shown = path.display();
     for UnknownKey { path, name, known } in unknown_keys {
         let meant = did_you_mean(&name, known.iter().copied(), "");
         note(&format!("{shown}: `{path}` is not known and has no effect{meant}"));
     }
+    Ok(servers)
+}
+
+/// Reads the enabled servers of a file.
+fn enabled(path: &Path) -> Result<Vec<ServerConfig>> {
+    let mut servers = of_file(path)?;
     servers.retain(|server| !server.disabled);
     if servers.is_empty() {
-        note(&format!("{shown}: no server is enabled"));
+        note(&format!("{}: no server is enabled", path.display()));
     }
     Ok(servers)
 }

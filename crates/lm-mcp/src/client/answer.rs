@@ -1,6 +1,6 @@
 //! Requests of calls, and their results: an odd part of a result costs no other part.
 
-use super::tool::shown;
+use crate::names::shown;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
     CancelledNotificationParam, ClientRequest, ContentBlock, CustomResult, RequestId, ServerResult,

@@ -1,12 +1,13 @@
 //! Description and creation of connections.
 
-use super::connection::{Stream, Target};
+use super::connection::{Settings, Stream, Target};
 use super::host::{Host, Signals};
 use super::link::{Link, Links};
 use super::listing::{self, Source};
 use super::shared::{self, Server, Shared};
 use super::{Mcp, McpLimits};
 use crate::config::ServerConfig;
+use crate::oauth::TokenStore;
 use crate::{Error, Result};
 use std::collections::HashSet;
 use std::fmt;
@@ -19,6 +20,8 @@ use tokio::runtime::Handle;
 pub struct McpBuilder {
     servers: Vec<Planned>,
     limits: McpLimits,
+    /// Without tokens at first.
+    tokens: Option<TokenStore>,
     runtime: Option<Handle>,
 }
 
@@ -66,6 +69,14 @@ impl McpBuilder {
         self
     }
 
+    /// Sends servers over HTTP the tokens of [`Login`](crate::Login)s at them, and refreshes expired ones.
+    /// Default: no tokens.
+    #[must_use]
+    pub fn tokens(mut self, tokens: &TokenStore) -> Self {
+        self.tokens = Some(tokens.clone());
+        self
+    }
+
     /// Runs the connections on the caller's tokio runtime, with timers and I/O. Without one there is a
     /// runtime with one thread.
     #[must_use]
@@ -105,7 +116,8 @@ impl McpBuilder {
             return Err(Error::DuplicateServer { name: twice.name.clone() });
         }
         let (host, signals) = Host::start(self.runtime)?;
-        Ok((host, connect_all(self.servers, self.limits, signals)))
+        let tokens = self.tokens.unwrap_or_else(TokenStore::in_memory);
+        Ok((host, connect_all(self.servers, self.limits, tokens, signals)))
     }
 }
 
@@ -132,8 +144,17 @@ impl Connected {
 }
 
 /// Connects to all servers, on the current runtime.
-async fn connect_all(planned: Vec<Planned>, limits: McpLimits, signals: Signals) -> Result<Connected> {
-    let connect = |planned: Planned| tokio::spawn(connect_one(planned, limits, signals.clone()));
+async fn connect_all(
+    planned: Vec<Planned>,
+    limits: McpLimits,
+    tokens: TokenStore,
+    signals: Signals,
+) -> Result<Connected> {
+    let connect = |planned: Planned| {
+        let Planned { name, prefix, target } = planned;
+        let settings = Settings { server: name.into(), limits, tokens: tokens.clone() };
+        tokio::spawn(connect_one(settings, prefix, target, signals.clone()))
+    };
     let tasks: Vec<_> = planned.into_iter().map(connect).collect();
     let (mut servers, mut links) = (Vec::new(), Links(Vec::new()));
     for task in tasks {
@@ -149,9 +170,9 @@ async fn connect_all(planned: Vec<Planned>, limits: McpLimits, signals: Signals)
     Ok(Connected { shared, links })
 }
 
-async fn connect_one(planned: Planned, limits: McpLimits, signals: Signals) -> Result<Server> {
-    let Planned { name, prefix, target } = planned;
-    let link = Link::connect(name.into(), target, limits, signals).await?;
+async fn connect_one(settings: Settings, prefix: String, target: Target, signals: Signals) -> Result<Server> {
+    let limits = settings.limits;
+    let link = Link::connect(settings, target, signals).await?;
     let source = Source { link, prefix, limits, runtime: Handle::current() };
     let listing = listing::list(source.clone()).await?;
     Ok(Server { source, listing })

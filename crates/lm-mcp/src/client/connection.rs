@@ -1,11 +1,15 @@
 //! A connection to a server: the handshake, the messages from the server, and the reason why it ended.
 
+use super::McpLimits;
 use super::host::Signals;
+use super::http::{self, Access};
 use super::lines::Lines;
 use super::paced::Paced;
 use super::process::{self, Tail};
-use super::{McpLimits, http};
 use crate::config::ServerTransport;
+use crate::http_client;
+use crate::names::shown;
+use crate::oauth::TokenStore;
 use crate::{Error, Result};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest, ProgressNotificationParam,
@@ -54,6 +58,8 @@ pub(super) struct Connection {
     pub peer: Peer<RoleClient>,
     /// `None` for a server that this process did not start.
     program: Option<Program>,
+    /// `None` for a server that is not reached over HTTP.
+    access: Option<Access>,
 }
 
 /// The program of a connection.
@@ -64,50 +70,63 @@ pub(super) struct Program {
     pub ended: watch::Receiver<Option<Ended>>,
 }
 
+/// Settings of a server's connections.
+#[derive(Clone, Debug)]
+pub(super) struct Settings {
+    pub server: Arc<str>,
+    pub limits: McpLimits,
+    pub tokens: TokenStore,
+}
+
+/// The other side of a connection.
+#[derive(Default)]
+struct Side {
+    stderr: Tail,
+    program: Option<Program>,
+    access: Option<Access>,
+}
+
 /// Connects to a server, within the time limit.
 pub(super) async fn connect(
-    server: Arc<str>,
+    settings: &Settings,
     target: Target,
-    limits: McpLimits,
     signals: Signals,
     changed: Arc<Notify>,
 ) -> Result<Running> {
+    let Settings { server, limits, tokens } = settings;
     let handler = Handler { server: server.clone(), changed };
     match target {
         Target::Config(ServerTransport::Command(config)) => {
-            let process = process::start(&server, &config, signals)?;
+            let process = process::start(server, &config, signals)?;
             let transport = Lines::new(process.stdout, process.stdin, limits.max_message_bytes);
-            handshake(handler, transport, limits, process.stderr, Some(process.program)).await
+            let side = Side { stderr: process.stderr, program: Some(process.program), ..Side::default() };
+            handshake(handler, transport, limits, side).await
         }
         Target::Config(ServerTransport::Http(config)) => {
             drop(signals); // No program holds up the end.
-            let transport = http::transport(&server, &config, limits.max_message_bytes)?;
-            handshake(handler, transport, limits, Tail::default(), None).await
+            let (transport, access) =
+                http::transport(server, &config, tokens, limits.max_message_bytes).await?;
+            handshake(handler, transport, limits, Side { access: Some(access), ..Side::default() }).await
         }
         Target::Stream(stream) => {
             let (read, write) = tokio::io::split(stream);
             let transport = Lines::new(read, write, limits.max_message_bytes);
-            handshake(handler, transport, limits, Tail::default(), None).await
+            handshake(handler, transport, limits, Side::default()).await
         }
     }
 }
 
-async fn handshake<T>(
-    handler: Handler,
-    transport: T,
-    limits: McpLimits,
-    stderr: Tail,
-    program: Option<Program>,
-) -> Result<Running>
+async fn handshake<T>(handler: Handler, transport: T, limits: &McpLimits, side: Side) -> Result<Running>
 where
     T: Transport<RoleClient> + 'static,
 {
     let server = handler.server.clone();
+    let Side { stderr, program, access } = side;
     // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
     let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(Paced::new(transport)));
     match tokio::time::timeout(limits.start_timeout, serving).await {
         Ok(Ok(service)) => {
-            let connection = Connection { server, peer: service.peer().clone(), program };
+            let connection = Connection { server, peer: service.peer().clone(), program, access };
             Ok(Running { connection: Arc::new(connection), service })
         }
         Ok(Err(error)) => {
@@ -117,11 +136,15 @@ where
             if let Some(Ended(status)) = ended {
                 return Err(Error::Ended { server, status, output });
             }
-            let message = match &error {
-                ClientInitializeError::TransportError { error, .. } => cause_of(error),
-                other => chain(other),
-            };
-            Err(Error::Connect { server, message, output })
+            match (&error, access) {
+                (ClientInitializeError::TransportError { error, .. }, Some(access)) if is_refused(error) => {
+                    Err(unauthorized(server, access))
+                }
+                (ClientInitializeError::TransportError { error, .. }, _) => {
+                    Err(Error::Connect { server, message: cause_of(error), output })
+                }
+                (other, _) => Err(Error::Connect { server, message: chain(other), output }),
+            }
         }
         Err(_) => {
             kill(program.as_ref());
@@ -178,6 +201,17 @@ impl Connection {
         let _ = tokio::time::timeout(END_DELAY, closed).await;
     }
 
+    /// Error of a request that the connection depends on.
+    pub async fn error(&self, error: ServiceError) -> Error {
+        let server = self.server.to_string();
+        match (&error, &self.access) {
+            (ServiceError::TransportSend(error), Some(access)) if is_refused(error) => {
+                unauthorized(server, access.clone())
+            }
+            _ => Error::Connect { server, message: self.failure(error).await, output: String::new() },
+        }
+    }
+
     /// Description of the failure of a request, for the model and the user.
     pub async fn failure(&self, error: ServiceError) -> String {
         let server = &self.server;
@@ -187,6 +221,11 @@ impl Connection {
             }
             ServiceError::UnexpectedResponse => {
                 format!("MCP server `{server}` sent something else than a result")
+            }
+            ServiceError::TransportSend(error) if is_refused(&error) => {
+                format!(
+                    "MCP server `{server}` needs a login of the user (HTTP 401); the call did not reach its tool"
+                )
             }
             error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                 if let Some(Ended(status)) = has_ended(self.program.as_ref()).await {
@@ -216,10 +255,28 @@ pub(super) fn is_unsent(error: &ServiceError) -> bool {
     }
 }
 
+/// Returns true if a server wants other credentials, HTTP 401.
+fn is_refused(error: &DynamicTransportError) -> bool {
+    match error.error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::AuthRequired(_)) => true,
+        // Without the header `WWW-Authenticate`.
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => text.starts_with("HTTP 401"),
+        _ => false,
+    }
+}
+
+fn unauthorized(server: String, Access { url, token_sent }: Access) -> Error {
+    Error::Unauthorized { server, url, token_sent }
+}
+
 /// The cause of a failed transport. The cause of an HTTP request is not among the sources of rmcp's error.
 fn cause_of(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
-        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http::failure(error),
+        Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http_client::failure(error),
+        Some(StreamableHttpError::InsufficientScope(error)) => {
+            let scope = error.required_scope.as_deref().unwrap_or("another");
+            format!("the token does not permit this: it needs the scope `{}` (HTTP 403)", shown(scope))
+        }
         _ => http::status(chain(&*error.error)),
     }
 }

@@ -1,30 +1,35 @@
-//! HTTP client of connections: rustls with ring and the system's certificates.
+//! Transport of connections over streamable HTTP.
 
 use crate::config::HttpConfig;
+use crate::http_client;
+use crate::oauth::{self, TokenStore};
 use crate::{Error, Result};
 use reqwest::Url;
-use reqwest::header::{HeaderName, HeaderValue};
-use reqwest::redirect::{Attempt, Policy};
+use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
-use rustls::crypto::ring;
-use rustls_platform_verifier::BuilderVerifierExt;
 use std::collections::HashMap;
-use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-/// Time limit of making a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of redirects.
-const MAX_REDIRECTS: usize = 4;
+/// Address of a server, and the credentials that it is sent.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    /// The address without its query.
+    pub url: String,
+    /// True if requests have a token, or an `Authorization` header.
+    pub token_sent: bool,
+}
 
-/// Creates the transport of a server's address.
-pub(super) fn transport(
+/// The transport of connections to an address.
+pub(super) type HttpTransport = StreamableHttpClientTransport<AuthClient<reqwest::Client>>;
+
+/// Creates the transport of a server's address, with the tokens of a login if there was one.
+pub(super) async fn transport(
     server: &str,
     config: &HttpConfig,
+    tokens: &TokenStore,
     max_message_bytes: usize,
-) -> Result<StreamableHttpClientTransport<reqwest::Client>> {
+) -> Result<(HttpTransport, Access)> {
     let failed =
         |message: String| Error::Connect { server: server.to_owned(), message, output: String::new() };
     let url = Url::parse(&config.url).map_err(|error| failed(format!("`{}`: {error}", config.url)))?;
@@ -35,65 +40,15 @@ pub(super) fn transport(
         let name = HeaderName::try_from(name.as_str()).map_err(|error| wrong(error.to_string()))?;
         headers.insert(name, value);
     }
-    let client = client(&url)?.build().map_err(|error| failed(error.to_string()))?;
+    let client = http_client::client(&url)?.build().map_err(|error| failed(error.to_string()))?;
+    let has_header = headers.contains_key(&AUTHORIZATION);
+    let (client, has_token) = oauth::authorized(client, &url, tokens, has_header).await?;
+    let access = Access { url: http_client::shown(&url), token_sent: has_token || has_header };
     let mut transport =
         StreamableHttpClientTransportConfig::with_uri(config.url.as_str()).custom_headers(headers);
     transport.max_sse_event_size = max_message_bytes;
     transport.max_json_response_size = max_message_bytes;
-    Ok(StreamableHttpClientTransport::with_client(client, transport))
-}
-
-fn client(url: &Url) -> Result<reqwest::ClientBuilder> {
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls(url)?)
-        .connect_timeout(CONNECT_TIMEOUT)
-        .redirect(Policy::custom(within_host))
-        .user_agent(concat!("lm/", env!("CARGO_PKG_VERSION")));
-    // A proxy cannot reach this machine's own servers.
-    Ok(if is_loopback(url) { client.no_proxy() } else { client })
-}
-
-fn tls(url: &Url) -> Result<rustls::ClientConfig> {
-    let builder = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(Error::Tls)?;
-    // Without TLS no certificates are read: a machine may have none.
-    Ok(match url.scheme() {
-        "https" => builder.with_platform_verifier().map_err(Error::Tls)?.with_no_client_auth(),
-        _ => builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
-    })
-}
-
-/// Follows redirects within a host, as from `/mcp` to `/mcp/`: other hosts must not get the headers.
-fn within_host(attempt: Attempt<'_>) -> reqwest::redirect::Action {
-    let origin = |url: &Url| url.origin();
-    match attempt.previous().first() {
-        Some(first)
-            if origin(first) == origin(attempt.url()) && attempt.previous().len() <= MAX_REDIRECTS =>
-        {
-            attempt.follow()
-        }
-        _ => attempt.stop(),
-    }
-}
-
-/// Description of a failed request. The query of its address, which may have a key, is omitted.
-pub(super) fn failure(error: &reqwest::Error) -> String {
-    let shown = |url: &Url| format!("{}{}", url.origin().ascii_serialization(), url.path());
-    let address = error.url().map_or_else(|| "the server".to_owned(), shown);
-    if let Some(status) = error.status() {
-        return format!("{address} answered {status}");
-    }
-    let mut cause: &(dyn std::error::Error + 'static) = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    match cause.downcast_ref().map(io::Error::kind) {
-        Some(io::ErrorKind::ConnectionRefused) => {
-            format!("connection to {address} refused: is the server running?")
-        }
-        _ => format!("the request to {address} failed: {cause}"),
-    }
+    Ok((StreamableHttpClientTransport::with_client(client, transport), access))
 }
 
 /// Description of an error of the transport, which ends with the status of a response and its body, if it has
@@ -104,12 +59,6 @@ pub(super) fn status(error: String) -> String {
         true => format!("{error}: nothing is at this path; MCP servers often use /mcp"),
         false => error.to_owned(),
     }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]
@@ -125,18 +74,5 @@ mod tests {
         );
         assert_eq!(of("HTTP 404 Not Found: no such route"), "HTTP 404 Not Found: no such route");
         assert_eq!(of("HTTP 500 Internal Server Error: "), "HTTP 500 Internal Server Error");
-    }
-
-    #[test]
-    fn localhost_is_reached_without_proxy() {
-        for (url, expected) in [
-            ("http://localhost:80/mcp", true),
-            ("http://127.0.0.1/", true),
-            ("http://[::1]:8000/", true),
-            ("http://localhost.example.com/", false),
-            ("https://10.0.0.1/", false),
-        ] {
-            assert_eq!(is_loopback(&Url::parse(url).expect("an address")), expected, "{url}");
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! The connection to a server over its restarts, or over those of the connection.
 
-use super::McpLimits;
-use super::connection::{self, Connection, Running, Service, Target};
+use super::connection::{self, Connection, Running, Service, Settings, Target};
 use super::host::Signals;
 use crate::config::ServerTransport;
 use crate::{Error, Result};
@@ -25,7 +24,7 @@ pub(super) struct Link {
     pub server: Arc<str>,
     /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
-    limits: McpLimits,
+    settings: Settings,
     current: Mutex<Current>,
     /// Times of the last restarts, held by the one that runs.
     restarts: tokio::sync::Mutex<VecDeque<Instant>>,
@@ -44,22 +43,17 @@ struct Current {
 
 impl Link {
     /// Connects to a server, within the time limit.
-    pub async fn connect(
-        server: Arc<str>,
-        target: Target,
-        limits: McpLimits,
-        signals: Signals,
-    ) -> Result<Arc<Self>> {
+    pub async fn connect(settings: Settings, target: Target, signals: Signals) -> Result<Arc<Self>> {
         let changed = Arc::new(Notify::new());
         let place = match &target {
             Target::Config(place) => Some((place.clone(), signals.clone())),
             Target::Stream(_) => None,
         };
-        let running = connection::connect(server.clone(), target, limits, signals, changed.clone()).await?;
+        let running = connection::connect(&settings, target, signals, changed.clone()).await?;
         let Running { connection, service } = running;
         let current = Mutex::new(Current { connection, service: Some(service), place });
         let (restarts, check) = Default::default();
-        Ok(Arc::new(Self { server, changed, limits, current, restarts, check }))
+        Ok(Arc::new(Self { server: settings.server.clone(), changed, settings, current, restarts, check }))
     }
 
     /// The current connection, which may have ended.
@@ -185,8 +179,7 @@ impl Link {
         );
         let (place, signals) = self.current().place.clone().ok_or_else(|| self.closed())?;
         let target = Target::Config(place);
-        let running =
-            connection::connect(server.clone(), target, self.limits, signals, self.changed.clone()).await;
+        let running = connection::connect(&self.settings, target, signals, self.changed.clone()).await;
         let running = running.map_err(|error| format!("{}; the call was not sent", described(&error)))?;
         let mut current = self.current();
         if current.service.is_none() {

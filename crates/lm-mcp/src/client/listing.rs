@@ -1,9 +1,9 @@
 //! The tools of a server, within limits.
 
 use super::link::Link;
-use super::tool::{McpTool, shown};
+use super::tool::McpTool;
 use super::{McpLimits, Problem};
-use crate::names;
+use crate::names::{self, shown};
 use crate::{Error, Result};
 use lm_tools::{ToolAnnotations, ToolSpec, Value};
 use rmcp::ServiceError;
@@ -55,10 +55,7 @@ async fn list_pages(source: Source) -> Result<Listing> {
         let response = connection.peer.send_request(request).await;
         let page = match response.and_then(Page::read) {
             Ok(page) => page,
-            Err(error) => {
-                let (server, message) = (connection.server.to_string(), connection.failure(error).await);
-                return Err(Error::Connect { server, message, output: String::new() });
-            }
+            Err(error) => return Err(connection.error(error).await),
         };
         pages += 1;
         for tool in page.tools {

@@ -4,6 +4,7 @@ use super::answer::{self, Answer};
 use super::connection::is_unsent;
 use super::content;
 use super::link::Link;
+use crate::names::shown;
 use lm_tools::{
     CallContext, Map, Tool, ToolAnnotations, ToolError, ToolErrorKind, ToolOutput, ToolSpec, Value,
 };
@@ -14,9 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-
-/// Maximum length of a tool's name in messages.
-const MAX_SHOWN_CHARS: usize = 128;
 
 /// A tool of a server. Calls run on the runtime of the connections; a thread may wait for them, or any
 /// runtime.
@@ -57,11 +55,6 @@ impl McpTool {
     pub(super) fn shown_name(&self) -> String {
         shown(&self.remote_name)
     }
-}
-
-/// Cuts the name of a tool for messages.
-pub(super) fn shown(name: &str) -> String {
-    name.chars().take(MAX_SHOWN_CHARS).collect()
 }
 
 impl fmt::Debug for McpTool {

@@ -1,7 +1,7 @@
 //! File of servers as Claude Desktop, Claude Code and Cursor write it: an object with `mcpServers`.
 
-use super::keys::{Keys, UnknownKey, boolean, invalid, object, text, texts};
-use super::{CommandConfig, HttpConfig, ServerConfig, ServerTransport};
+use super::keys::{Keys, UnknownKey, boolean, invalid, list_of_texts, object, port, text, texts};
+use super::{CommandConfig, HttpConfig, OAuthConfig, ServerConfig, ServerTransport};
 use crate::{Error, Result};
 use lm_tools::{Map, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The servers of a file, in its order:
-/// `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers"}}}`.
+/// `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers", "oauth"}}}`.
 ///
-/// A server may also have `disabled` and `type` (`stdio`, `http`). Unknown keys are listed and have no
-/// effect.
+/// A server may also have `disabled` and `type` (`stdio`, `http`); `oauth` has `clientId`, `clientSecret`,
+/// `scopes` and `callbackPort`, as [`OAuthConfig`]. Unknown keys are listed and have no effect.
 ///
 /// ```
 /// use lm_mcp::McpServers;
@@ -66,8 +66,9 @@ impl McpServers {
         let mut read = Self { servers: Vec::new(), unknown_keys: keys.unknown() };
         for (name, server) in object(servers, "mcpServers")? {
             let mut keys = Keys::of(server, format!("mcpServers.{name}"))?;
-            read.servers.push(server_config(name, &mut keys)?);
-            read.unknown_keys.extend(keys.unknown());
+            let (server, unknown) = server_config(name, &mut keys)?;
+            read.servers.push(server);
+            read.unknown_keys.extend(keys.unknown().into_iter().chain(unknown));
         }
         Ok(read)
     }
@@ -109,14 +110,16 @@ impl<'de> Deserialize<'de> for McpServers {
     }
 }
 
-fn server_config(name: &str, keys: &mut Keys<'_>) -> Result<ServerConfig> {
+/// Reads a server, and the unknown keys of its parts.
+fn server_config(name: &str, keys: &mut Keys<'_>) -> Result<(ServerConfig, Vec<UnknownKey>)> {
+    let mut unknown = Vec::new();
     let kind = keys.take("type").map(|value| text(value, &keys.path("type"))).transpose()?;
     let disabled = keys.take("disabled").map(|value| boolean(value, &keys.path("disabled"))).transpose()?;
     let command = keys.take("command").map(|value| text(value, &keys.path("command"))).transpose()?;
     let url = keys.take("url").map(|value| text(value, &keys.path("url"))).transpose()?;
     let transport = match (command, url) {
         (Some(command), None) => ServerTransport::Command(command_config(command, keys)?),
-        (None, Some(url)) => ServerTransport::Http(http_config(url, keys)?),
+        (None, Some(url)) => ServerTransport::Http(http_config(url, keys, &mut unknown)?),
         (None, None) => return Err(keys.missing("command", "`command` or `url`")),
         (Some(_), Some(_)) => return Err(keys.contradiction("either `command` or `url`")),
     };
@@ -132,7 +135,8 @@ fn server_config(name: &str, keys: &mut Keys<'_>) -> Result<ServerConfig> {
             Err(invalid(&keys.path("type"), expected.1, &kind.into()))
         }
         _ => {
-            Ok(ServerConfig { disabled: disabled.unwrap_or_default(), ..ServerConfig::new(name, transport) })
+            let disabled = disabled.unwrap_or_default();
+            Ok((ServerConfig { disabled, ..ServerConfig::new(name, transport) }, unknown))
         }
     }
 }
@@ -141,20 +145,13 @@ fn command_config(command: String, keys: &mut Keys<'_>) -> Result<CommandConfig>
     if command.is_empty() {
         return Err(invalid(&keys.path("command"), "the name of a program", &command.into()));
     }
-    let args = match keys.take("args") {
-        None => Vec::new(),
-        Some(Value::Array(args)) => {
-            let arg = |(index, arg)| text(arg, &format!("{}[{index}]", keys.path("args")));
-            args.iter().enumerate().map(arg).collect::<Result<_>>()?
-        }
-        Some(other) => return Err(invalid(&keys.path("args"), "an array of strings", other)),
-    };
+    let args = keys.take("args").map(|args| list_of_texts(args, &keys.path("args"))).transpose()?;
     let env = keys.take("env").map(|env| texts(env, &keys.path("env"))).transpose()?.unwrap_or_default();
     let cwd = keys.take("cwd").map(|cwd| text(cwd, &keys.path("cwd"))).transpose()?;
-    Ok(CommandConfig { command, args, env, cwd: cwd.map(PathBuf::from) })
+    Ok(CommandConfig { command, args: args.unwrap_or_default(), env, cwd: cwd.map(PathBuf::from) })
 }
 
-fn http_config(url: String, keys: &mut Keys<'_>) -> Result<HttpConfig> {
+fn http_config(url: String, keys: &mut Keys<'_>, unknown: &mut Vec<UnknownKey>) -> Result<HttpConfig> {
     if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
         return Err(invalid(
             &keys.path("url"),
@@ -163,7 +160,26 @@ fn http_config(url: String, keys: &mut Keys<'_>) -> Result<HttpConfig> {
         ));
     }
     let headers = keys.take("headers").map(|headers| texts(headers, &keys.path("headers"))).transpose()?;
-    Ok(HttpConfig { url, headers: headers.unwrap_or_default() })
+    let mut oauth = OAuthConfig::default();
+    if let Some(settings) = keys.take("oauth") {
+        let mut keys = Keys::of(settings, keys.path("oauth"))?;
+        oauth = oauth_config(&mut keys)?;
+        unknown.extend(keys.unknown());
+    }
+    Ok(HttpConfig { url, headers: headers.unwrap_or_default(), oauth })
+}
+
+fn oauth_config(keys: &mut Keys<'_>) -> Result<OAuthConfig> {
+    let client_id = keys.take("clientId").map(|id| text(id, &keys.path("clientId"))).transpose()?;
+    let secret = keys.take("clientSecret").map(|secret| text(secret, &keys.path("clientSecret")));
+    let client_secret = secret.transpose()?;
+    let scopes = keys.take("scopes").map(|scopes| list_of_texts(scopes, &keys.path("scopes"))).transpose()?;
+    let callback_port = keys.take("callbackPort").map(|value| port(value, &keys.path("callbackPort")));
+    let callback_port = callback_port.transpose()?;
+    if client_secret.is_some() && client_id.is_none() {
+        return Err(keys.missing("clientId", "the client that `clientSecret` belongs to"));
+    }
+    Ok(OAuthConfig { client_id, client_secret, scopes: scopes.unwrap_or_default(), callback_port })
 }
 
 fn server_json(server: &ServerConfig) -> Value {
@@ -175,10 +191,28 @@ fn server_json(server: &ServerConfig) -> Value {
             }
             json
         }
-        ServerTransport::Http(HttpConfig { url, headers }) => json!({"url": url, "headers": headers}),
+        ServerTransport::Http(HttpConfig { url, headers, oauth }) => {
+            let mut json = json!({"url": url, "headers": headers});
+            if *oauth != OAuthConfig::default() {
+                json["oauth"] = oauth_json(oauth);
+            }
+            json
+        }
     };
     if server.disabled {
         json["disabled"] = true.into();
     }
     json
+}
+
+fn oauth_json(oauth: &OAuthConfig) -> Value {
+    let OAuthConfig { client_id, client_secret, scopes, callback_port } = oauth;
+    let members = [
+        ("clientId", client_id.as_ref().map(|id| json!(id))),
+        ("clientSecret", client_secret.as_ref().map(|secret| json!(secret))),
+        ("scopes", (!scopes.is_empty()).then(|| json!(scopes))),
+        ("callbackPort", callback_port.map(|port| json!(port))),
+    ];
+    let set = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(set.collect())
 }

@@ -73,6 +73,16 @@ pub(super) fn text(value: &Value, at: &str) -> Result<String> {
     value.as_str().map(str::to_owned).ok_or_else(|| invalid(at, "a string", value))
 }
 
+pub(super) fn list_of_texts(value: &Value, at: &str) -> Result<Vec<String>> {
+    let items = value.as_array().ok_or_else(|| invalid(at, "an array of strings", value))?;
+    items.iter().enumerate().map(|(index, item)| text(item, &format!("{at}[{index}]"))).collect()
+}
+
+pub(super) fn port(value: &Value, at: &str) -> Result<u16> {
+    let port = value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    port.ok_or_else(|| invalid(at, "a port, 1 to 65535", value))
+}
+
 pub(super) fn boolean(value: &Value, at: &str) -> Result<bool> {
     value.as_bool().ok_or_else(|| invalid(at, "true or false", value))
 }

@@ -7,6 +7,8 @@ fn file_round_trips() {
     let value = json!({"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "x"], "env": {"A": "1"}, "cwd": "/tmp"},
         "search": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}, "disabled": true},
+        "login": {"url": "https://example.com/mcp", "headers": {},
+            "oauth": {"clientId": "lm", "clientSecret": "s", "scopes": ["a", "b"], "callbackPort": 8080}},
     }});
     let servers = McpServers::from_json(&value).expect("a good file");
     assert_eq!(servers.servers[0].prefix, "files");
@@ -46,6 +48,14 @@ fn errors_name_the_path_of_the_key() {
         (
             json!({"url": "http://x", "headers": []}),
             "`mcpServers.a.headers`: expected an object of strings, got an array",
+        ),
+        (
+            json!({"url": "http://x", "oauth": {"callbackPort": 65536}}),
+            "`mcpServers.a.oauth.callbackPort`: expected a port, 1 to 65535, got 65536",
+        ),
+        (
+            json!({"url": "http://x", "oauth": {"clientSecret": "s"}}),
+            "`mcpServers.a.oauth.clientId` is missing: expected the client that `clientSecret` belongs to",
         ),
     ] {
         let error = McpServers::from_json(&json!({"mcpServers": {"a": server}})).expect_err("is refused");
@@ -88,7 +98,8 @@ fn file_errors_name_it_once() {
 fn secrets_are_not_in_debug_output() {
     let value = json!({"mcpServers": {
         "a": {"command": "x", "env": {"TOKEN": "hidden"}},
-        "b": {"url": "http://x", "headers": {"Authorization": "hidden"}},
+        "b": {"url": "http://x", "headers": {"Authorization": "hidden"},
+            "oauth": {"clientId": "id", "clientSecret": "hidden"}},
     }});
     let shown = format!("{:?}", McpServers::from_json(&value).expect("a good file"));
     assert!(
@@ -104,6 +115,10 @@ fn unknown_keys_are_listed_with_their_paths() {
     let servers = McpServers::from_json(&value).expect("a good file");
     let known = vec!["type", "disabled", "command", "url", "args", "env", "cwd"];
     let (theme, timeout) = ("theme".to_owned(), "timeout".to_owned());
+    let oauth = json!({"mcpServers": {"a": {"url": "http://x", "oauth": {"clientID": "x"}}}});
+    let oauth = McpServers::from_json(&oauth).expect("a good file").unknown_keys;
+    assert_eq!(oauth[0].path, "mcpServers.a.oauth.clientID");
+    assert_eq!(oauth[0].known, ["clientId", "clientSecret", "scopes", "callbackPort"]);
     let expected = [
         UnknownKey { path: theme.clone(), name: theme, known: vec!["mcpServers"] },
         UnknownKey { path: "mcpServers.a.timeout".to_owned(), name: timeout, known },

@@ -1,6 +1,7 @@
 //! Shared parts of the tests with reference implementations.
 #![allow(dead_code, reason = "no test program uses all of it")]
 
+pub mod authorization;
 pub mod raw;
 pub mod served;
 

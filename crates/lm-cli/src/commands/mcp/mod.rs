@@ -1,5 +1,7 @@
 //! `lm mcp`: tools for other programs, and tools of other programs, over the Model Context Protocol.
 
+mod login;
+
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 
@@ -15,6 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   lm mcp tools --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm mcp tools --mcp-config servers.json
+  lm mcp login https://example.com/mcp
   lm mcp serve                       serve the demo tools to a program that starts this one
   lm mcp serve --http 8000           the same on http://127.0.0.1:8000/mcp
   lm chat --mcp http://127.0.0.1:8000/mcp";
@@ -29,6 +32,10 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Log in at an MCP server over HTTP that asks for it (OAuth)
+    Login(login::LoginArgs),
+    /// Forget the tokens of a login
+    Logout(login::LogoutArgs),
     /// Serve tools to MCP clients
     Serve(ServeArgs),
     /// List the tools, resources and prompts of MCP servers
@@ -79,6 +86,8 @@ struct ServeArgs {
 
 pub fn run(args: &Args) -> Result<()> {
     match &args.command {
+        Command::Login(args) => login::login(args),
+        Command::Logout(args) => login::logout(args),
         Command::Serve(args) => serve(args),
         Command::Tools(args) => tools(&args.servers),
     }
