@@ -13,3 +13,4 @@ mod reconnects;
 mod reference;
 mod restarts;
 mod serving;
+mod silent_servers;
