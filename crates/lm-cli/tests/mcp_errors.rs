@@ -139,10 +139,14 @@ fn keys_and_servers_without_effect_are_noted() {
 
 #[test]
 fn server_without_tools_is_noted() {
-    let answer = json!({"jsonrpc": "2.0", "id": 0, "result": {
+    let unknown = json!({"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "unknown"}});
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "empty", "version": "1"},
     }});
-    let server = format!("sh -c 'read line; echo \"$0\"; cat > /dev/null' '{answer}'");
+    // The question for the revision of the protocol, a ping and the handshake.
+    let server = format!(
+        "sh -c 'read a; echo \"$0\"; read b; read c; echo \"$1\"; cat > /dev/null' '{unknown}' '{answer}'"
+    );
     let run = lm(&["mcp", "tools", "--mcp", &server], "");
     assert_eq!(
         (run.code, run.out.as_str(), run.err.as_str()),

@@ -22,6 +22,8 @@ pub struct ServerConfig {
     pub prefix: String,
     /// The command to start, or the address.
     pub transport: ServerTransport,
+    /// The revision of the protocol. Default: found out.
+    pub protocol: Protocol,
     /// A disabled server is not started. Default false.
     pub disabled: bool,
 }
@@ -34,6 +36,25 @@ pub enum ServerTransport {
     /// A server that is reached over streamable HTTP.
     Http(HttpConfig),
 }
+
+/// Revision of the protocol to speak with a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// 2026-07-28 if the server knows it, by its answer to `server/discover`, and otherwise the handshake. A
+    /// server that ignores this gets the handshake when it answers a `ping`, or after
+    /// [`McpLimits::probe_timeout`](crate::McpLimits::probe_timeout). The answer is remembered for restarts
+    /// and new connections of the same [`Mcp`](crate::Mcp).
+    #[default]
+    Auto,
+    /// 2026-07-28, which has no handshake: each request is complete.
+    V2026_07_28,
+    /// The handshake `initialize`, with the revisions up to 2025-11-25.
+    V2025_11_25,
+}
+
+/// The revisions by their names in files.
+const PROTOCOLS: [(&str, Protocol); 3] =
+    [("auto", Protocol::Auto), ("2026-07-28", Protocol::V2026_07_28), ("2025-11-25", Protocol::V2025_11_25)];
 
 /// A program to start, which ends with the connection. `Debug` shows no values of `env`.
 ///
@@ -115,7 +136,7 @@ impl ServerConfig {
     /// Creates the description of a server that is enabled, with its name before the names of its tools.
     pub fn new(name: impl Into<String>, transport: ServerTransport) -> Self {
         let name = name.into();
-        Self { prefix: name.clone(), name, transport, disabled: false }
+        Self { prefix: name.clone(), name, transport, protocol: Protocol::Auto, disabled: false }
     }
 
     /// Creates the description of a server that is started as a program.

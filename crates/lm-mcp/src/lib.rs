@@ -15,7 +15,7 @@ pub use client::{
     McpServer, McpTool, Problem,
 };
 pub use config::{
-    CommandConfig, HttpConfig, McpServers, OAuthConfig, ServerConfig, ServerTransport, UnknownKey,
+    CommandConfig, HttpConfig, McpServers, OAuthConfig, Protocol, ServerConfig, ServerTransport, UnknownKey,
 };
 pub use error::{Error, Result};
 pub use lm_tools::Toolset;

@@ -12,5 +12,6 @@ mod programs;
 mod reconnects;
 mod reference;
 mod restarts;
+mod revisions;
 mod serving;
 mod silent_servers;

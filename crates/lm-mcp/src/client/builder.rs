@@ -1,12 +1,13 @@
 //! Description and creation of connections.
 
-use super::connection::{Settings, Stream, Target};
 use super::host::{Host, Signals};
 use super::link::{Link, Links};
 use super::listing::{self, Source};
+use super::revision::Revision;
 use super::shared::{self, Server, Shared};
+use super::start::{Settings, Stream, Target};
 use super::{Mcp, McpLimits};
-use crate::config::ServerConfig;
+use crate::config::{Protocol, ServerConfig};
 use crate::oauth::TokenStore;
 use crate::{Error, Result};
 use std::collections::HashSet;
@@ -30,15 +31,16 @@ struct Planned {
     name: String,
     prefix: String,
     target: Target,
+    protocol: Protocol,
 }
 
 impl McpBuilder {
     /// Adds a server. A disabled one is skipped.
     #[must_use]
     pub fn server(mut self, server: ServerConfig) -> Self {
-        let ServerConfig { name, prefix, transport, disabled } = server;
+        let ServerConfig { name, prefix, transport, protocol, disabled } = server;
         if !disabled {
-            self.servers.push(Planned { name, prefix, target: Target::Config(transport) });
+            self.servers.push(Planned { name, prefix, target: Target::Config(transport), protocol });
         }
         self
     }
@@ -58,7 +60,8 @@ impl McpBuilder {
     ) -> Self {
         let name = name.into();
         let stream: Box<dyn Stream> = Box::new(stream);
-        self.servers.push(Planned { prefix: name.clone(), name, target: Target::Stream(stream) });
+        let (target, protocol) = (Target::Stream(stream), Protocol::Auto);
+        self.servers.push(Planned { prefix: name.clone(), name, target, protocol });
         self
     }
 
@@ -151,8 +154,9 @@ async fn connect_all(
     signals: Signals,
 ) -> Result<Connected> {
     let connect = |planned: Planned| {
-        let Planned { name, prefix, target } = planned;
-        let settings = Settings { server: name.into(), limits, tokens: tokens.clone() };
+        let Planned { name, prefix, target, protocol } = planned;
+        let (tokens, revision) = (tokens.clone(), Revision::new(protocol));
+        let settings = Settings { server: name.into(), limits, tokens, revision };
         tokio::spawn(connect_one(settings, prefix, target, signals.clone()))
     };
     let tasks: Vec<_> = planned.into_iter().map(connect).collect();

@@ -1,42 +1,23 @@
-//! A connection to a server: the handshake, the messages from the server, and the reason why it ended.
+//! A connection to a server: the messages from the server, and the reason why it ended.
 
-use super::McpLimits;
-use super::host::Signals;
 use super::http::{self, Access};
-use super::lines::Lines;
-use super::paced::Paced;
-use super::process::{self, Tail};
-use crate::config::ServerTransport;
+use crate::Error;
 use crate::http_client;
 use crate::names::shown;
-use crate::oauth::TokenStore;
-use crate::{Error, Result};
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest, ProgressNotificationParam,
     ProtocolVersion, ServerPeerInfo,
 };
-use rmcp::service::{ClientInitializeError, NotificationContext, RunningService, ServiceExt};
+use rmcp::service::{NotificationContext, RunningService};
+use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::transport::{DynamicTransportError, Transport};
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Notify, watch};
 
 /// Time limit for the reason of the end of a connection.
 const END_DELAY: Duration = Duration::from_millis(500);
-
-/// A stream of bytes to a server.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for T {}
-
-/// Place of a server.
-pub(super) enum Target {
-    Config(ServerTransport),
-    Stream(Box<dyn Stream>),
-}
 
 /// End of a server's program: its exit status.
 #[derive(Clone, Debug)]
@@ -45,10 +26,13 @@ pub(super) struct Ended(pub String);
 /// The task of a connection.
 pub(super) type Service = RunningService<RoleClient, Handler>;
 
-/// A running connection; it ends when it is dropped.
-pub(super) struct Running {
-    pub connection: Arc<Connection>,
-    pub service: Service,
+/// The other side of a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Other {
+    /// `None` for a server that this process did not start.
+    pub program: Option<Program>,
+    /// `None` for a server that is not reached over HTTP.
+    pub access: Option<Access>,
 }
 
 /// Handle to a connection.
@@ -56,112 +40,25 @@ pub(super) struct Running {
 pub(super) struct Connection {
     pub server: Arc<str>,
     pub peer: Peer<RoleClient>,
-    /// `None` for a server that this process did not start.
-    program: Option<Program>,
-    /// `None` for a server that is not reached over HTTP.
-    access: Option<Access>,
+    pub other: Other,
 }
 
 /// The program of a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Program {
     /// Kills it.
     pub kill: Arc<Notify>,
     pub ended: watch::Receiver<Option<Ended>>,
 }
 
-/// Settings of a server's connections.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
-    pub server: Arc<str>,
-    pub limits: McpLimits,
-    pub tokens: TokenStore,
-}
-
-/// The other side of a connection.
-#[derive(Default)]
-struct Side {
-    stderr: Tail,
-    program: Option<Program>,
-    access: Option<Access>,
-}
-
-/// Connects to a server, within the time limit.
-pub(super) async fn connect(
-    settings: &Settings,
-    target: Target,
-    signals: Signals,
-    changed: Arc<Notify>,
-) -> Result<Running> {
-    let Settings { server, limits, tokens } = settings;
-    let handler = Handler { server: server.clone(), changed };
-    match target {
-        Target::Config(ServerTransport::Command(config)) => {
-            let process = process::start(server, &config, signals)?;
-            let transport = Lines::new(process.stdout, process.stdin, limits.max_message_bytes);
-            let side = Side { stderr: process.stderr, program: Some(process.program), ..Side::default() };
-            handshake(handler, transport, limits, side).await
-        }
-        Target::Config(ServerTransport::Http(config)) => {
-            drop(signals); // No program holds up the end.
-            let (transport, access) =
-                http::transport(server, &config, tokens, limits.max_message_bytes).await?;
-            handshake(handler, transport, limits, Side { access: Some(access), ..Side::default() }).await
-        }
-        Target::Stream(stream) => {
-            let (read, write) = tokio::io::split(stream);
-            let transport = Lines::new(read, write, limits.max_message_bytes);
-            handshake(handler, transport, limits, Side::default()).await
-        }
-    }
-}
-
-async fn handshake<T>(handler: Handler, transport: T, limits: &McpLimits, side: Side) -> Result<Running>
-where
-    T: Transport<RoleClient> + 'static,
-{
-    let server = handler.server.clone();
-    let Side { stderr, program, access } = side;
-    // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
-    let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(handler.serve(Paced::new(transport)));
-    match tokio::time::timeout(limits.start_timeout, serving).await {
-        Ok(Ok(service)) => {
-            let connection = Connection { server, peer: service.peer().clone(), program, access };
-            Ok(Running { connection: Arc::new(connection), service })
-        }
-        Ok(Err(error)) => {
-            let ended = has_ended(program.as_ref()).await;
-            kill(program.as_ref());
-            let (server, output) = (server.to_string(), stderr.message());
-            if let Some(Ended(status)) = ended {
-                return Err(Error::Ended { server, status, output });
-            }
-            match (&error, access) {
-                (ClientInitializeError::TransportError { error, .. }, Some(access)) if is_refused(error) => {
-                    Err(unauthorized(server, access))
-                }
-                (ClientInitializeError::TransportError { error, .. }, _) => {
-                    Err(Error::Connect { server, message: cause_of(error), output })
-                }
-                (other, _) => Err(Error::Connect { server, message: chain(other), output }),
-            }
-        }
-        Err(_) => {
-            kill(program.as_ref());
-            let (server, timeout) = (server.to_string(), limits.start_timeout);
-            Err(Error::StartTimeout { server, timeout, output: stderr.message() })
-        }
-    }
-}
-
-fn kill(program: Option<&Program>) {
+pub(super) fn kill(program: Option<&Program>) {
     if let Some(program) = program {
         program.kill.notify_one();
     }
 }
 
 /// Waits briefly for the end of a program after the end of its output.
-async fn has_ended(program: Option<&Program>) -> Option<Ended> {
+pub(super) async fn has_ended(program: Option<&Program>) -> Option<Ended> {
     let mut ended = program?.ended.clone();
     let end = tokio::time::timeout(END_DELAY, ended.wait_for(Option::is_some)).await.ok()?;
     end.ok()?.clone()
@@ -182,18 +79,18 @@ impl Connection {
 
     /// Returns true if this process has started the server.
     pub fn is_of_program(&self) -> bool {
-        self.program.is_some()
+        self.other.program.is_some()
     }
 
     /// Kills the server's program.
     pub fn kill(&self) {
-        kill(self.program.as_ref());
+        kill(self.other.program.as_ref());
     }
 
     /// Waits briefly for the end of the server's program and of the connection.
     pub async fn ended(&self) {
         let closed = async {
-            has_ended(self.program.as_ref()).await;
+            has_ended(self.other.program.as_ref()).await;
             while !self.peer.is_transport_closed() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
@@ -204,7 +101,7 @@ impl Connection {
     /// Error of a request that the connection depends on.
     pub async fn error(&self, error: ServiceError) -> Error {
         let server = self.server.to_string();
-        match (&error, &self.access) {
+        match (&error, &self.other.access) {
             (ServiceError::TransportSend(error), Some(access)) if is_refused(error) => {
                 unauthorized(server, access.clone())
             }
@@ -228,7 +125,7 @@ impl Connection {
                 )
             }
             error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                if let Some(Ended(status)) = has_ended(self.program.as_ref()).await {
+                if let Some(Ended(status)) = has_ended(self.other.program.as_ref()).await {
                     return format!(
                         "MCP server `{server}` has ended ({status}) during the call, which may have taken \
                          effect; the next call starts the server again"
@@ -248,7 +145,11 @@ impl Connection {
 /// Returns true if a server certainly did not get a request: its address was not reached, or a program's
 /// input was closed.
 pub(super) fn is_unsent(error: &ServiceError) -> bool {
-    let ServiceError::TransportSend(error) = error else { return false };
+    matches!(error, ServiceError::TransportSend(error) if is_unreached(error))
+}
+
+/// The same of an error of the transport.
+pub(super) fn is_unreached(error: &DynamicTransportError) -> bool {
     match error.error.downcast_ref() {
         Some(StreamableHttpError::Client::<reqwest::Error>(error)) => error.is_connect(),
         _ => error.error.is::<std::io::Error>(),
@@ -256,7 +157,7 @@ pub(super) fn is_unsent(error: &ServiceError) -> bool {
 }
 
 /// Returns true if a server wants other credentials, HTTP 401.
-fn is_refused(error: &DynamicTransportError) -> bool {
+pub(super) fn is_refused(error: &DynamicTransportError) -> bool {
     match error.error.downcast_ref() {
         Some(StreamableHttpError::<reqwest::Error>::AuthRequired(_)) => true,
         // Without the header `WWW-Authenticate`.
@@ -265,12 +166,12 @@ fn is_refused(error: &DynamicTransportError) -> bool {
     }
 }
 
-fn unauthorized(server: String, Access { url, token_sent }: Access) -> Error {
+pub(super) fn unauthorized(server: String, Access { url, token_sent }: Access) -> Error {
     Error::Unauthorized { server, url, token_sent }
 }
 
 /// The cause of a failed transport. The cause of an HTTP request is not among the sources of rmcp's error.
-fn cause_of(error: &DynamicTransportError) -> String {
+pub(super) fn cause_of(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
         Some(StreamableHttpError::Client::<reqwest::Error>(error)) => http_client::failure(error),
         Some(StreamableHttpError::InsufficientScope(error)) => {
@@ -282,7 +183,7 @@ fn cause_of(error: &DynamicTransportError) -> String {
 }
 
 /// The message of an error and of its causes, without repetitions.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -298,8 +199,8 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 /// Receiver of a server's messages. It offers no client features: no sampling, no elicitation, no roots.
 #[derive(Debug)]
 pub(super) struct Handler {
-    server: Arc<str>,
-    changed: Arc<Notify>,
+    pub server: Arc<str>,
+    pub changed: Arc<Notify>,
 }
 
 impl ClientHandler for Handler {

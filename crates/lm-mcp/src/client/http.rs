@@ -20,16 +20,26 @@ pub(super) struct Access {
     pub token_sent: bool,
 }
 
-/// The transport of connections to an address.
-pub(super) type HttpTransport = StreamableHttpClientTransport<AuthClient<reqwest::Client>>;
+/// Means to connect to an address; its connections share a client.
+pub(super) struct Connector {
+    client: AuthClient<reqwest::Client>,
+    config: StreamableHttpClientTransportConfig,
+}
 
-/// Creates the transport of a server's address, with the tokens of a login if there was one.
-pub(super) async fn transport(
+impl Connector {
+    /// Creates a transport.
+    pub fn transport(&self) -> StreamableHttpClientTransport<AuthClient<reqwest::Client>> {
+        StreamableHttpClientTransport::with_client(self.client.clone(), self.config.clone())
+    }
+}
+
+/// Prepares connections to a server's address, with the tokens of a login if there was one.
+pub(super) async fn connector(
     server: &str,
     config: &HttpConfig,
     tokens: &TokenStore,
     max_message_bytes: usize,
-) -> Result<(HttpTransport, Access)> {
+) -> Result<(Connector, Access)> {
     let failed =
         |message: String| Error::Connect { server: server.to_owned(), message, output: String::new() };
     let url = Url::parse(&config.url).map_err(|error| failed(format!("`{}`: {error}", config.url)))?;
@@ -44,11 +54,11 @@ pub(super) async fn transport(
     let has_header = headers.contains_key(&AUTHORIZATION);
     let (client, has_token) = oauth::authorized(client, &url, tokens, has_header).await?;
     let access = Access { url: http_client::shown(&url), token_sent: has_token || has_header };
-    let mut transport =
+    let mut config =
         StreamableHttpClientTransportConfig::with_uri(config.url.as_str()).custom_headers(headers);
-    transport.max_sse_event_size = max_message_bytes;
-    transport.max_json_response_size = max_message_bytes;
-    Ok((StreamableHttpClientTransport::with_client(client, transport), access))
+    config.max_sse_event_size = max_message_bytes;
+    config.max_json_response_size = max_message_bytes;
+    Ok((Connector { client, config }, access))
 }
 
 /// Description of an error of the transport, which ends with the status of a response and its body, if it has

@@ -8,6 +8,10 @@ pub struct McpLimits {
     /// Time limit of the handshake of a server, and then of the list of its tools. Default 60 s: a
     /// package manager may have to download the server first.
     pub start_timeout: Duration,
+    /// Time limit of the question for the protocol's revision ([`Protocol::Auto`](crate::Protocol::Auto)),
+    /// after which the connection begins with the handshake: few servers say nothing. Default 1 s. It counts
+    /// as time of the handshake.
+    pub probe_timeout: Duration,
     /// Time limit of a call, in addition to the limit of the toolset. `None`: none. Default 60 s.
     pub call_timeout: Option<Duration>,
     /// Maximum number of tools of a server; the others are ignored. Default 256.
@@ -28,6 +32,7 @@ impl Default for McpLimits {
     fn default() -> Self {
         Self {
             start_timeout: Duration::from_secs(60),
+            probe_timeout: Duration::from_secs(1),
             call_timeout: Some(Duration::from_secs(60)),
             max_tools: 256,
             max_schema_bytes: 1 << 16,

@@ -1,7 +1,8 @@
 //! The connection to a server over its restarts, or over those of the connection.
 
-use super::connection::{self, Connection, Running, Service, Settings, Target};
+use super::connection::{Connection, Service};
 use super::host::Signals;
+use super::start::{self, Running, Settings, Target};
 use crate::config::ServerTransport;
 use crate::{Error, Result};
 use std::collections::VecDeque;
@@ -49,7 +50,7 @@ impl Link {
             Target::Config(place) => Some((place.clone(), signals.clone())),
             Target::Stream(_) => None,
         };
-        let running = connection::connect(&settings, target, signals, changed.clone()).await?;
+        let running = start::connect(&settings, target, signals, changed.clone()).await?;
         let Running { connection, service } = running;
         let current = Mutex::new(Current { connection, service: Some(service), place });
         let (restarts, check) = Default::default();
@@ -179,7 +180,7 @@ impl Link {
         );
         let (place, signals) = self.current().place.clone().ok_or_else(|| self.closed())?;
         let target = Target::Config(place);
-        let running = connection::connect(&self.settings, target, signals, self.changed.clone()).await;
+        let running = start::connect(&self.settings, target, signals, self.changed.clone()).await;
         let running = running.map_err(|error| format!("{}; the call was not sent", described(&error)))?;
         let mut current = self.current();
         if current.service.is_none() {

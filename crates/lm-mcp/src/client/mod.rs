@@ -14,8 +14,11 @@ mod lines;
 mod link;
 mod listing;
 mod paced;
+mod probe;
 mod process;
+mod revision;
 mod shared;
+mod start;
 mod tool;
 
 pub use builder::McpBuilder;

@@ -1,7 +1,7 @@
 //! File of servers as Claude Desktop, Claude Code and Cursor write it: an object with `mcpServers`.
 
 use super::keys::{Keys, UnknownKey, boolean, invalid, list_of_texts, object, port, text, texts};
-use super::{CommandConfig, HttpConfig, OAuthConfig, ServerConfig, ServerTransport};
+use super::{CommandConfig, HttpConfig, OAuthConfig, PROTOCOLS, Protocol, ServerConfig, ServerTransport};
 use crate::{Error, Result};
 use lm_tools::{Map, Value};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,7 +16,8 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The servers of a file, in its order:
 /// `{"mcpServers": {"name": {"command", "args", "env", "cwd"} | {"url", "headers", "oauth"}}}`.
 ///
-/// A server may also have `disabled` and `type` (`stdio`, `http`); `oauth` has `clientId`, `clientSecret`,
+/// A server may also have `disabled`, `type` (`stdio`, `http`) and `protocol` (`auto`, `2026-07-28`,
+/// `2025-11-25`; see [`Protocol`](crate::Protocol)); `oauth` has `clientId`, `clientSecret`,
 /// `scopes` and `callbackPort`, as [`OAuthConfig`]. Unknown keys are listed and have no effect.
 ///
 /// ```
@@ -115,6 +116,7 @@ fn server_config(name: &str, keys: &mut Keys<'_>) -> Result<(ServerConfig, Vec<U
     let mut unknown = Vec::new();
     let kind = keys.take("type").map(|value| text(value, &keys.path("type"))).transpose()?;
     let disabled = keys.take("disabled").map(|value| boolean(value, &keys.path("disabled"))).transpose()?;
+    let protocol = keys.take("protocol").map(|value| protocol(value, &keys.path("protocol"))).transpose()?;
     let command = keys.take("command").map(|value| text(value, &keys.path("command"))).transpose()?;
     let url = keys.take("url").map(|value| text(value, &keys.path("url"))).transpose()?;
     let transport = match (command, url) {
@@ -136,9 +138,16 @@ fn server_config(name: &str, keys: &mut Keys<'_>) -> Result<(ServerConfig, Vec<U
         }
         _ => {
             let disabled = disabled.unwrap_or_default();
-            Ok((ServerConfig { disabled, ..ServerConfig::new(name, transport) }, unknown))
+            let protocol = protocol.unwrap_or_default();
+            Ok((ServerConfig { protocol, disabled, ..ServerConfig::new(name, transport) }, unknown))
         }
     }
+}
+
+fn protocol(value: &Value, at: &str) -> Result<Protocol> {
+    let named = PROTOCOLS.into_iter().find(|(name, _)| value == name);
+    let (_, protocol) = named.ok_or_else(|| invalid(at, "`auto`, `2026-07-28` or `2025-11-25`", value))?;
+    Ok(protocol)
 }
 
 fn command_config(command: String, keys: &mut Keys<'_>) -> Result<CommandConfig> {
@@ -199,6 +208,10 @@ fn server_json(server: &ServerConfig) -> Value {
             json
         }
     };
+    let named = PROTOCOLS.into_iter().find(|(_, protocol)| *protocol == server.protocol);
+    if let Some((name, _)) = named.filter(|_| server.protocol != Protocol::Auto) {
+        json["protocol"] = name.into();
+    }
     if server.disabled {
         json["disabled"] = true.into();
     }

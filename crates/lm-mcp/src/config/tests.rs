@@ -6,7 +6,7 @@ use serde_json::json;
 fn file_round_trips() {
     let value = json!({"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "x"], "env": {"A": "1"}, "cwd": "/tmp"},
-        "search": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}, "disabled": true},
+        "search": {"url": "https://example.com/mcp", "headers": {"X-Key": "k"}, "protocol": "2025-11-25", "disabled": true},
         "login": {"url": "https://example.com/mcp", "headers": {},
             "oauth": {"clientId": "lm", "clientSecret": "s", "scopes": ["a", "b"], "callbackPort": 8080}},
     }});
@@ -48,6 +48,10 @@ fn errors_name_the_path_of_the_key() {
         (
             json!({"url": "http://x", "headers": []}),
             "`mcpServers.a.headers`: expected an object of strings, got an array",
+        ),
+        (
+            json!({"command": "x", "protocol": "2024"}),
+            "`mcpServers.a.protocol`: expected `auto`, `2026-07-28` or `2025-11-25`, got \"2024\"",
         ),
         (
             json!({"url": "http://x", "oauth": {"callbackPort": 65536}}),
@@ -113,7 +117,7 @@ fn unknown_keys_are_listed_with_their_paths() {
     let value =
         json!({"theme": "dark", "mcpServers": {"a": {"command": "x", "type": "stdio", "timeout": 5}}});
     let servers = McpServers::from_json(&value).expect("a good file");
-    let known = vec!["type", "disabled", "command", "url", "args", "env", "cwd"];
+    let known = vec!["type", "disabled", "protocol", "command", "url", "args", "env", "cwd"];
     let (theme, timeout) = ("theme".to_owned(), "timeout".to_owned());
     let oauth = json!({"mcpServers": {"a": {"url": "http://x", "oauth": {"clientID": "x"}}}});
     let oauth = McpServers::from_json(&oauth).expect("a good file").unknown_keys;

@@ -130,7 +130,10 @@ async fn mcp(State(site): State<Shared>, method: Method, headers: HeaderMap, bod
         "tools/list" => json!({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}),
         "tools/call" => json!({"content": [{"type": "text", "text": "ok"}]}),
         _ if request["id"].is_null() => return StatusCode::ACCEPTED.into_response(),
-        method => panic!("an unexpected request {method}"),
+        _ => {
+            let error = json!({"code": -32601, "message": "unknown"});
+            return answer(StatusCode::OK, json!({"jsonrpc": "2.0", "id": request["id"], "error": error}));
+        }
     };
     answer(StatusCode::OK, json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 }

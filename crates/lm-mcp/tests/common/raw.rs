@@ -19,6 +19,12 @@ pub struct Raw {
 }
 
 impl Raw {
+    /// A stream for a client, and the server's end of it.
+    pub fn pair(runtime: &Runtime) -> (DuplexStream, Self) {
+        let (here, there) = tokio::io::duplex(1 << 16);
+        (here, Self { stream: BufReader::new(there), runtime: runtime.handle().clone() })
+    }
+
     /// Reads a message; `None` at the end of the connection.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
@@ -60,8 +66,7 @@ pub fn client(
     runtime: &Runtime,
     mut answer: impl FnMut(&mut Raw, &Value) -> bool + Send + 'static,
 ) -> (McpBuilder, JoinHandle<()>) {
-    let (here, there) = tokio::io::duplex(1 << 16);
-    let mut raw = Raw { stream: BufReader::new(there), runtime: runtime.handle().clone() };
+    let (here, mut raw) = Raw::pair(runtime);
     let server = std::thread::spawn(move || {
         while let Some(request) = raw.read() {
             let method = request["method"].as_str().unwrap_or_default();
@@ -74,6 +79,12 @@ pub fn client(
                 "tools/list" | "tools/call" if answer(&mut raw, &request) => true,
                 "tools/list" => raw.answer(&request, &json!({"tools": [tool("t")]})),
                 "tools/call" => raw.answer(&request, &text("ok")),
+                "server/discover" => {
+                    let error = json!({"code": -32601, "message": "unknown"});
+                    raw.send_line(
+                        json!({"jsonrpc": "2.0", "id": request["id"], "error": error}).to_string().as_bytes(),
+                    )
+                }
                 _ => true,
             };
             if !is_open {

@@ -43,7 +43,8 @@ async def wait(file: str, ctx: Context) -> str:
 async def grow(name: str, ctx: Context) -> str:
     """Adds a tool."""
     server.add_tool(lambda: name, name=name, description="A new tool.")
-    await ctx.session.send_tool_list_changed()
+    await ctx.session.send_tool_list_changed()  # For revisions with a handshake.
+    await ctx.notify_tools_changed()
     return name
 
 
