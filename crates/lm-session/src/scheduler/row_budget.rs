@@ -24,7 +24,8 @@ pub(super) struct RowBudget {
 }
 
 impl RowBudget {
-    /// Creates the budget of a step of `rows` rows, at most `chunk`, and at most `long` without a short prompt.
+    /// Creates the budget of a step of `rows` rows, at most `chunk`, and at most `long` without a short
+    /// prompt.
     pub fn new(rows: usize, chunk: usize, long: usize) -> Self {
         Self { left: rows, chunk, long }
     }

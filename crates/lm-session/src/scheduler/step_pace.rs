@@ -54,9 +54,9 @@ impl StepPace {
         rows.max(MIN_ROWS).min(chunk)
     }
 
-    /// Returns the number of rows, at most `chunk`, that a step of long prompts alone takes, so that a request
-    /// that arrives meanwhile or a cancellation does not wait longer than for ten budgets or 128 rows; `chunk`
-    /// for [`Duration::MAX`].
+    /// Returns the number of rows, at most `chunk`, that a step of long prompts alone takes, so that a
+    /// request that arrives meanwhile or a cancellation does not wait longer than for ten budgets or 128
+    /// rows; `chunk` for [`Duration::MAX`].
     pub fn long_rows(&self, chunk: usize) -> usize {
         let Some(longest) = self.budget.checked_mul(LONG_STEP) else { return chunk };
         let rows = match self.prompt_row {
