@@ -173,3 +173,126 @@ fn patterns_are_bounded() {
     assert_eq!(lark_pattern(&format!("start: {}", "(".repeat(100_000))), None);
     assert_eq!(lark_pattern("start: \"a\" ~ 3000"), None);
 }
+
+/// Texts that a grammar accepts, and others.
+type Case = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+fn check_cases(cases: &[Case], compiled: impl Fn(&str) -> Matcher) {
+    for (grammar, accepted, refused) in cases {
+        let matcher = compiled(grammar);
+        for (text, expected) in
+            accepted.iter().map(|text| (text, true)).chain(refused.iter().map(|text| (text, false)))
+        {
+            let is_accepted = verdict(&matcher, text) == Verdict::Accepted;
+            assert_eq!(is_accepted, expected, "{grammar}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn details_of_gbnf_are_those_of_llama_cpp() {
+    let cases: [Case; 14] = [
+        ("root ::= \"\"", &[""], &["a"]),
+        ("root ::= \"a\" (\"\" | \"b\")* \"\"", &["a", "abb"], &["b"]),
+        ("root ::= \"\" root2\nroot2 ::= \"<\" (\"\" | root2) \">\"", &["<>", "<<>>"], &["<"]),
+        ("root ::= (\n\"a\"\n|\n\"b\"\n) \"c\"", &["ac", "bc"], &["c"]),
+        ("root ::= (\n(\"a\" |\n)\n) \"c\"", &["ac", "c"], &["a"]),
+        ("# a comment\rroot ::= \"a\"", &["a"], &["b"]),
+        (r#"root ::= "\[\]\-\^\/" [\^\/]"#, &["[]-^/^", "[]-^//"], &["[]-^/\\"]),
+        ("root ::= (\"a\"\n) \"b\"", &["ab"], &["a"]),
+        ("root ::= \"a\"{1, } \"b\"{ 2 }", &["abb", "aaabb"], &["bb", "ab", "abbb"]),
+        ("root ::= \"a\" \"d\"{0} \"b\"", &["ab"], &["adb"]),
+        ("root ::= [^] \"b\"", &["ab", "\nb"], &["b"]),
+        ("root ::= a_b\na_b ::= \"x\"", &["x"], &["y"]),
+        ("root ::= \"a\" x\nx ::= \"\"", &["a"], &["", "aa"]),
+        ("root ::= \"(\" root \")\" | \"\"", &["", "(())"], &["("]),
+    ];
+    check_cases(&cases, compiled);
+    assert!(gbnf_grammar("root ::= \"a\"{2000}").is_ok());
+    for (text, message) in [
+        ("root ::= \"a\"\n# two\nx ::= other\ny ::= other", "GBNF, line 3: no rule `other`"),
+        ("root ::= !<think>", "GBNF, line 1: elements that name tokens are not supported"),
+    ] {
+        assert_eq!(gbnf_grammar(text).unwrap_err().to_string(), message);
+    }
+}
+
+/// Texts that end within a part which could also take what follows it, in rules that are recursive.
+#[test]
+fn parts_that_share_characters_are_one_terminal() {
+    let cases: [Case; 7] = [
+        (r#"root ::= "(" root ")" | ("ab" | "a") "bc""#, &["abc", "abbc", "(abc)"], &["ab", "abcc"]),
+        (r#"root ::= "(" root ")" | [a-z]+ " "? "x""#, &["abx", "ab x", "(axx)"], &["ab", "x", "ab  x"]),
+        (
+            "root ::= \"(\" root \")\" | [a-z]+ tail\ntail ::= \" \"? \"x\"",
+            &["abx", "a x", "(axx)"],
+            &["ab", "x"],
+        ),
+        (r#"root ::= "(" root ")" | [a-z]+ "1"? "2"? "x""#, &["abx", "a12x", "a2x"], &["ab", "a21x"]),
+        (r#"root ::= [a-z]+ "x" root | ".""#, &["abx.", "axbx.", "."], &["ab.", "abx"]),
+        (r#"root ::= "(" root ")" | "a"{2,} "ab""#, &["aaab", "aaaab"], &["aab", "aaa"]),
+        (r#"root ::= "(" root ")" | "-" "1"? [0-9]+"#, &["-1", "-11", "-2"], &["-", "1"]),
+    ];
+    check_cases(&cases, compiled);
+}
+
+fn compiled_pattern(grammar: &str) -> Matcher {
+    let pattern = lark_pattern(grammar).unwrap_or_else(|| panic!("no pattern: {grammar}"));
+    let matcher = Compiler::new().compile(TopLevelGrammar::from_regex(&pattern));
+    matcher.unwrap_or_else(|error| panic!("{error}\n{pattern}"))
+}
+
+#[test]
+fn details_of_lark_are_those_of_lark() {
+    let cases: [Case; 7] = [
+        ("start: (\n\"a\"\n|\n[\"b\"\n]\n) \"c\"", &["ac", "bc", "c"], &["b"]),
+        ("start: \"a\"? \"b\"", &["b", "ab"], &["aab", "a"]),
+        ("start: \"a\"* \"b\"", &["b", "aab"], &["a"]),
+        (r#"start: "\x41\xe4\'""#, &["Aä'"], &["x41"]),
+        (r#"start: "a".."a""#, &["a"], &["b"]),
+        ("start: \"a\" ~ 2 \"b\" ~ 1..2", &["aab", "aabb"], &["ab", "aa", "aabbb"]),
+        ("start: \"a.b\" /c.d/", &["a.bcxd", "a.bc.d"], &["axbcxd"]),
+    ];
+    check_cases(&cases, compiled_pattern);
+    for grammar in [
+        "start: \"a\"\nstart: \"b\"",
+        "start: \"a\" ~ 3..2",
+        "start: \"b\"..\"a\"",
+        "start: /a\n/",
+        "start: \"a\n\"",
+        "start: list{\"a\"}\nlist: \"b\"",
+    ] {
+        assert_eq!(lark_pattern(grammar), None, "{grammar}");
+    }
+}
+
+#[test]
+fn terminals_of_the_common_module_are_those_of_lark() {
+    const FLOATS: &[&str] = &["1.5", "1.", ".5", "1e3", "1.5E-3", ".5e+2"];
+    let cases: [Case; 20] = [
+        ("CNAME", &["a", "_b1", "A_9"], &["", "1a", "a-b"]),
+        ("CR", &["\r"], &["\n", "\r\n"]),
+        ("DECIMAL", &["1.", "1.5", ".5"], &["1", ".", "1.5e3"]),
+        ("DIGIT", &["0", "9"], &["10", "a"]),
+        ("ESCAPED_STRING", &["\"\"", "\"a\\\"b\""], &["\"a", "\"a\nb\"", "\"\\\""]),
+        ("FLOAT", FLOATS, &["1", "+1.5", "e3", "."]),
+        ("HEXDIGIT", &["0", "a", "F"], &["g", "0a"]),
+        ("INT", &["0", "12"], &["", "+1", "1.0"]),
+        ("LCASE_LETTER", &["a"], &["A", "ab"]),
+        ("LETTER", &["a", "Z"], &["1", "ab"]),
+        ("LF", &["\n"], &["\r"]),
+        ("NEWLINE", &["\n", "\r\n", "\n\r\n"], &["", "\r", "\n "]),
+        ("NUMBER", &["1", "1.5", "1.", ".5", "1e3", "1.5E-3", ".5e+2"], &["", "-1", ".", "e3"]),
+        ("SIGNED_FLOAT", &["+1.5", "-1.", ".5", "-1e3"], &["1", "+1", "-", "+-1.5"]),
+        ("SIGNED_INT", &["1", "+12", "-3"], &["+", "--1", "1.0"]),
+        ("SIGNED_NUMBER", &["1", "-1.5", "+.5e+2", "-1e3"], &["-", "+-1"]),
+        ("UCASE_LETTER", &["A"], &["a", "AB"]),
+        ("WORD", &["a", "Word", "WORD"], &["", "a1", "a b"]),
+        ("WS", &[" ", " \t\n\r\u{c}"], &["", " a"]),
+        ("WS_INLINE", &[" ", " \t"], &["", "\n", " \n"]),
+    ];
+    for (name, accepted, refused) in cases {
+        let grammar = |name: &str| compiled_pattern(&format!("start: {name}\n%import common.{name}"));
+        check_cases(&[(name, accepted, refused)], grammar);
+    }
+}

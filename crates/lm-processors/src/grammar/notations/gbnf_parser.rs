@@ -91,7 +91,7 @@ impl<'t> Parser<'t> {
         let before = self.rest;
         self.skip_blanks(true);
         let found = self.take("|");
-        if !found && self.depth == 0 {
+        if !found {
             self.rest = before;
         }
         found

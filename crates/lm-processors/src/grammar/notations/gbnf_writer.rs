@@ -43,7 +43,6 @@ fn write(
     names: &[Option<String>],
 ) -> String {
     match expression {
-        Expression::Literal(text) if text.is_empty() => "\"\"".to_owned(),
         Expression::Literal(text) => literal(text),
         Expression::Regex(class) => format!("/{class}/"),
         Expression::Rule(rule) => name(names, *rule).to_owned(),

@@ -105,7 +105,7 @@ impl<'t> Parser<'t> {
             let before = self.rest;
             self.skip_blanks(true);
             if !self.take("|") {
-                self.rest = if self.depth == 0 { before } else { self.rest };
+                self.rest = before;
                 break;
             }
             options.push(self.sequence()?);
@@ -148,7 +148,7 @@ impl<'t> Parser<'t> {
             return Some(Expression::Regex(self.with_flags(regex)?));
         }
         let name = self.name()?;
-        (!self.rest.starts_with('{')).then(|| Expression::Rule(self.mention(name)))
+        Some(Expression::Rule(self.mention(name)))
     }
 
     fn group(&mut self, close: &str) -> Option<Expression> {
