@@ -103,18 +103,21 @@ fn server_names_cannot_start_a_line() {
         {"name": "b\nerror: c\u{202e}", "inputSchema": {"type": "array"}},
     ]);
     let info = json!({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}});
-    let answer =
-        |result| format!("printf '%s\\n' '{}'", json!({"jsonrpc": "2.0", "id": "ID", "result": result}));
+    let answer = |kind: &str, value| {
+        format!("printf '%s\\n' '{}'", json!({"jsonrpc": "2.0", "id": "ID", kind: value}))
+    };
     let script = format!(
         "while read -r line; do
             id=$(printf '%s' \"$line\" | sed 's/.*\"id\":\\([0-9]*\\).*/\\1/')
             case $line in
                 *initialize\\\"*) {} ;;
                 *tools/list*) {} ;;
+                *server/discover*) {} ;;
             esac | sed \"s/\\\"ID\\\"/$id/\"
         done",
-        answer(info),
-        answer(json!({"tools": tools})),
+        answer("result", info),
+        answer("result", json!({"tools": tools})),
+        answer("error", json!({"code": -32601, "message": "unknown"})),
     );
     let file = text_file(script.as_bytes());
     let run = lm(&["mcp", "tools", "--mcp", &format!("sh {}", shown(file.path()))], "");
@@ -158,6 +161,7 @@ fn python_client_calls_demo_tools_over_stdio() {
 const LIBRARY: &str = r#"while read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case "$line" in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id"; continue ;;
     *'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"resources":{},"prompts":{}},"serverInfo":{"name":"s","version":"1"}}' ;;
     *'"resources/list"'*) r='{"resources":[{"uri":"a://b","name":"b","size":5}]}' ;;
     *'"resources/templates/list"'*) r='{"resourceTemplates":[{"uriTemplate":"a://{x}","name":"any","description":"One of\nthem."}]}' ;;

@@ -33,6 +33,41 @@ fn approved_server_calls_run() {
     terminal.exit();
 }
 
+/// A server whose tool asks the user before it answers with the answer.
+const CURIOUS: &str = r#"while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"server/discover"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id" ;;
+    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}\n' "$id" ;;
+    *'"tools/list"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"get_weather","description":"Gets the weather of a city.","inputSchema":{"type":"object","properties":{"location":{"type":"string"}},"required":["location"]}}]}}\n' "$id" ;;
+    *'"tools/call"'*) call=$id; printf '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Which day?","requestedSchema":{"type":"object","properties":{"day":{"type":"string","enum":["today","tomorrow"]},"hour":{"type":"integer"}},"required":["day"]}}}\n' ;;
+    *'"id":900'*) answer=$(printf '%s' "$line" | sed 's/.*"result"://; s/}$//; s/"/\\"/g'); printf '{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"%s"}]}}\n' "$call" "$answer" ;;
+  esac
+done
+"#;
+
+#[test]
+fn questions_of_a_server_are_answered_on_the_terminal() {
+    let state = state();
+    let script = state.path().join("curious.sh");
+    fs::write(&script, CURIOUS).expect("is written");
+    let server = format!("sh {}", script.display());
+    let mut terminal = Terminal::chat(&["--mcp", &server, "--mcp-approve", "none"], state.path());
+    terminal.ask("How is the weather in Paris?", "server \"sh\" asks: Which day?");
+    terminal.expect("day [today/tomorrow] ");
+    terminal.ask("never", "expected one of today, tomorrow");
+    terminal.expect("day [today/tomorrow] ");
+    terminal.ask("tomorrow", "hour [integer; optional] ");
+    let shown = terminal.ask("9", "\"accept");
+    assert!(!shown.contains("expected"), "{shown}");
+    terminal.expect("tomorrow");
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", "day [today/tomorrow] ");
+    terminal.interrupt();
+    terminal.expect("the message is taken back");
+    terminal.exit();
+}
+
 #[test]
 fn server_on_a_terminal_waits_for_a_client() {
     let state = state();

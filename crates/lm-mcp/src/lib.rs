@@ -11,8 +11,8 @@ mod runtime;
 mod server;
 
 pub use client::{
-    Listed, Mcp, McpBuilder, McpLimits, McpPrompt, McpPromptArgument, McpResource, McpResourceTemplate,
-    McpServer, McpTool, Problem,
+    Elicitation, ElicitationAnswer, ElicitationMode, Listed, Mcp, McpBuilder, McpLimits, McpPrompt,
+    McpPromptArgument, McpResource, McpResourceTemplate, McpServer, McpTool, Problem,
 };
 pub use config::{
     CommandConfig, HttpConfig, McpServers, OAuthConfig, Protocol, ServerConfig, ServerTransport, UnknownKey,

@@ -2,6 +2,7 @@
 
 mod catalog;
 mod common;
+mod elicitation;
 mod faults;
 mod files;
 mod hostile_http;

@@ -1,50 +1,11 @@
 //! Revisions of the protocol: the one without a handshake, and the handshake for servers that do not know it.
 
-use crate::common::raw::{self, Raw};
+use crate::common::raw::{self, discovered, handshake, listed, methods, noting as client};
 use crate::common::{LONG, wait_for};
-use lm_mcp::{Error, HttpListen, Listen, Mcp, McpBuilder, McpLimits, Protocol, ServerConfig, serve};
+use lm_mcp::{Error, HttpListen, Listen, Mcp, McpLimits, Protocol, ServerConfig, serve};
 use lm_tools::Value;
 use serde_json::json;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-type Seen = Arc<Mutex<Vec<Value>>>;
-
-/// A client of a server that leaves every request to `answer`; it notes the requests.
-fn client(
-    mut answer: impl FnMut(&mut Raw, &Value) + Send + 'static,
-) -> (McpBuilder, Seen, tokio::runtime::Runtime) {
-    let runtime = raw::runtime();
-    let (here, mut raw) = Raw::pair(&runtime);
-    let seen = Seen::default();
-    let notes = seen.clone();
-    std::thread::spawn(move || {
-        while let Some(request) = raw.read() {
-            notes.lock().expect("no panic").push(request.clone());
-            answer(&mut raw, &request);
-        }
-    });
-    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
-    (Mcp::builder().stream("s", here).limits(limits), seen, runtime)
-}
-
-fn methods(seen: &Seen) -> Vec<String> {
-    let seen = seen.lock().expect("no panic");
-    seen.iter().map(|request| request["method"].as_str().expect("a method").to_owned()).collect()
-}
-
-fn discovered() -> Value {
-    json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
-        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "raw", "version": "1"}}, "ttlMs": 0, "cacheScope": "private"})
-}
-
-fn handshake() -> Value {
-    json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}})
-}
-
-fn listed() -> Value {
-    json!({"resultType": "complete", "tools": [raw::tool("t")], "ttlMs": 0, "cacheScope": "private"})
-}
 
 #[test]
 fn server_without_a_handshake_gets_complete_requests() {

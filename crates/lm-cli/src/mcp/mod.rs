@@ -4,6 +4,8 @@
 mod address;
 mod approval;
 #[cfg(feature = "mcp")]
+mod asker;
+#[cfg(feature = "mcp")]
 mod catalog;
 mod chat_tools;
 #[cfg(feature = "mcp")]

@@ -1,10 +1,14 @@
 //! Builds without the feature `mcp`: no options, no servers.
 
+use std::sync::{Arc, Mutex};
+
 use anyhow::{Result, bail};
 use lm_template::{Message, Part};
 use lm_tools::{Map, Toolset, Value};
 
 use super::approval::Approve;
+use crate::interrupt::Interrupt;
+use crate::lines::Lines;
 
 /// No options.
 #[derive(Debug, clap::Args)]
@@ -15,7 +19,7 @@ impl McpArgs {
         Approve::None
     }
 
-    pub fn connect(&self) -> Result<Servers> {
+    pub fn connect(&self, _: &Arc<Mutex<Lines>>, _: &Interrupt) -> Result<Servers> {
         Ok(Servers)
     }
 }

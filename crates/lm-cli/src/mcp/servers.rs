@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -11,11 +11,14 @@ use lm_template::{Message, Part};
 use lm_tools::{Map, Toolset, Value};
 
 use super::approval::Approve;
+use super::asker::Asker;
 use super::catalog::{self, shown};
 use super::source::{McpSource, named_apart};
 use super::tokens::tokens;
 use super::waiting::Waiting;
 use crate::args::numbers;
+use crate::interrupt::Interrupt;
+use crate::lines::Lines;
 use crate::screen::one_line;
 use crate::suggestion::did_you_mean;
 
@@ -42,11 +45,11 @@ impl ServerArgs {
         self.mcp.is_empty() && self.mcp_config.is_none()
     }
 
-    /// Connects to the servers.
+    /// Connects to the servers; the asker answers their questions.
     ///
     /// # Errors
     /// When the file cannot be used, or a server cannot be started or reached.
-    pub fn connect(&self, limits: McpLimits) -> Result<Servers> {
+    pub fn connect(&self, limits: McpLimits, asker: Option<Asker>) -> Result<Servers> {
         let mut servers = named_apart(&self.mcp);
         if let Some(path) = &self.mcp_config {
             servers.extend(enabled(path)?);
@@ -60,6 +63,9 @@ impl ServerArgs {
         let mut mcp = Mcp::builder().servers(servers).limits(limits);
         if let Ok(tokens) = tokens() {
             mcp = mcp.tokens(&tokens); // Without a folder for them there was no login.
+        }
+        if let Some(asker) = asker {
+            mcp = mcp.elicitation_blocking(move |question| asker.answer(&question));
         }
         let mcp = mcp.connect();
         drop(waiting);
@@ -121,9 +127,14 @@ impl McpCallArgs {
     ///
     /// # Errors
     /// See [`ServerArgs::connect`].
+    #[cfg(feature = "serve")]
     pub fn connect(&self) -> Result<Servers> {
+        self.servers.connect(self.limits(), None)
+    }
+
+    fn limits(&self) -> McpLimits {
         let call_timeout = Some(Duration::from_secs(self.mcp_timeout.get() as u64));
-        self.servers.connect(McpLimits { call_timeout, ..McpLimits::default() })
+        McpLimits { call_timeout, ..McpLimits::default() }
     }
 }
 
@@ -145,12 +156,13 @@ impl McpArgs {
         self.mcp_approve
     }
 
-    /// Connects to the servers.
+    /// Connects to the servers, whose questions the user answers on the terminal.
     ///
     /// # Errors
     /// See [`ServerArgs::connect`].
-    pub fn connect(&self) -> Result<Servers> {
-        self.servers.connect()
+    pub fn connect(&self, lines: &Arc<Mutex<Lines>>, interrupt: &Interrupt) -> Result<Servers> {
+        let asker = Asker::new(lines.clone(), interrupt.clone());
+        self.servers.servers.connect(self.servers.limits(), Some(asker))
     }
 }
 

@@ -1,31 +1,79 @@
 //! Requests of calls, and their results: an odd part of a result costs no other part.
 
+use super::elicitation::Questions;
+use super::task;
 use crate::names::shown;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-    CancelledNotificationParam, ClientRequest, ContentBlock, CustomResult, RequestId, ServerResult,
+    CancelledNotificationParam, ClientRequest, ContentBlock, CustomResult, InputRequiredResult, RequestId,
+    ServerResult, Task,
 };
 use rmcp::service::PeerRequestOptions;
 use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
+use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// Types of parts.
 const TYPES: [&str; 5] = ["text", "image", "audio", "resource", "resource_link"];
 
+/// Maximum number of requests of one call, each with more input than the one before it.
+const MAX_ROUNDS: u32 = 10;
+/// Delay before a round for which the server asks nothing; the delay doubles with each.
+const ROUND_DELAY: Duration = Duration::from_millis(250);
+
 /// Answer to a call.
 pub(super) enum Answer {
     /// Its result.
     Result(CallToolResult),
-    /// A question of the server, or a task to ask for later.
+    /// Something that nobody can answer.
     AsksForMore,
 }
 
-/// Calls a tool. If the future is dropped before the answer, the server reads `notifications/cancelled`.
+/// Answer to one request of a call.
+enum Reply {
+    Result(CallToolResult),
+    /// The server needs more input for the call.
+    Input(InputRequiredResult),
+    /// The result is to be asked for.
+    Task(Task),
+}
+
+/// Calls a tool, with further requests for the questions of the server, and waits for the result of a task.
+/// If the future is dropped before the answer, the server reads `notifications/cancelled`, or `tasks/cancel`.
 pub(super) async fn call(
     peer: &Peer<RoleClient>,
-    params: CallToolRequestParams,
+    mut params: CallToolRequestParams,
+    questions: &Questions,
 ) -> Result<Answer, ServiceError> {
+    for round in 0..MAX_ROUNDS {
+        let InputRequiredResult { input_requests, request_state, .. } = match once(peer, params.clone())
+            .await?
+        {
+            Reply::Result(result) => return Ok(Answer::Result(result)),
+            Reply::Task(task) => {
+                let result = task::result(peer, task, questions).await?;
+                return result.map_or(Ok(Answer::AsksForMore), |result| mended(result).map(Answer::Result));
+            }
+            Reply::Input(input) => input,
+        };
+        params.input_responses = match input_requests.filter(|requests| !requests.is_empty()) {
+            Some(requests) => match questions.answer(requests).await {
+                Some(answers) => Some(answers),
+                None => return Ok(Answer::AsksForMore),
+            },
+            None => {
+                tokio::time::sleep(ROUND_DELAY * 2_u32.pow(round)).await;
+                None
+            }
+        };
+        params.request_state = request_state;
+    }
+    Err(ServiceError::InputRequiredRoundsExceeded { max_rounds: MAX_ROUNDS as usize })
+}
+
+/// Sends one request of a call.
+async fn once(peer: &Peer<RoleClient>, params: CallToolRequestParams) -> Result<Reply, ServiceError> {
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
     let mut unanswered = Unanswered { peer, id: Some(handle.id.clone()) };
@@ -51,15 +99,16 @@ impl Drop for Unanswered<'_> {
 }
 
 /// Reads the response to a call. One with an odd part has no type of its own.
-fn read(response: ServerResult) -> Result<Answer, ServiceError> {
+fn read(response: ServerResult) -> Result<Reply, ServiceError> {
     match response {
-        ServerResult::CallToolResult(result) => Ok(Answer::Result(result)),
-        ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_) => Ok(Answer::AsksForMore),
+        ServerResult::CallToolResult(result) => Ok(Reply::Result(result)),
+        ServerResult::InputRequiredResult(result) => Ok(Reply::Input(result)),
+        ServerResult::CreateTaskResult(result) => Ok(Reply::Task(result.task)),
         // A result without content and with nothing else.
         ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_) => {
-            Ok(Answer::Result(CallToolResult::default()))
+            Ok(Reply::Result(CallToolResult::default()))
         }
-        ServerResult::CustomResult(CustomResult(result)) => mended(result).map(Answer::Result),
+        ServerResult::CustomResult(CustomResult(result)) => mended(result).map(Reply::Result),
         _ => Err(ServiceError::UnexpectedResponse),
     }
 }

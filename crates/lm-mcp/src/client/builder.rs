@@ -1,5 +1,6 @@
 //! Description and creation of connections.
 
+use super::elicitation::{Ask, Elicitation, ElicitationAnswer, Questions};
 use super::host::{Host, Signals};
 use super::link::{Link, Links};
 use super::listing::{self, Source};
@@ -23,6 +24,7 @@ pub struct McpBuilder {
     limits: McpLimits,
     /// Without tokens at first.
     tokens: Option<TokenStore>,
+    ask: Option<Ask>,
     runtime: Option<Handle>,
 }
 
@@ -80,6 +82,37 @@ impl McpBuilder {
         self
     }
 
+    /// Answers questions of servers to the user during calls. Default: servers are told that there is nobody
+    /// to answer, and calls that ask nevertheless fail.
+    ///
+    /// The handler runs on the runtime of the connections, for several questions at the same time; for one
+    /// that blocks there is [`elicitation_blocking`](Self::elicitation_blocking). The time that an answer
+    /// takes does not count as time of the call ([`McpLimits::call_timeout`]). Questions outside of calls are
+    /// declined.
+    #[must_use]
+    pub fn elicitation<F>(mut self, handler: impl Fn(Elicitation) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ElicitationAnswer> + Send + 'static,
+    {
+        self.ask = Some(Arc::new(move |question| Box::pin(handler(question))));
+        self
+    }
+
+    /// [`elicitation`](Self::elicitation) with a handler that may wait, such as for a line from a terminal:
+    /// it runs on a thread of its own.
+    #[must_use]
+    pub fn elicitation_blocking(
+        self,
+        handler: impl Fn(Elicitation) -> ElicitationAnswer + Send + Sync + 'static,
+    ) -> Self {
+        let handler = Arc::new(handler);
+        self.elicitation(move |question| {
+            let handler = handler.clone();
+            let answer = tokio::task::spawn_blocking(move || handler(question));
+            async move { answer.await.unwrap_or(ElicitationAnswer::Cancel) }
+        })
+    }
+
     /// Runs the connections on the caller's tokio runtime, with timers and I/O. Without one there is a
     /// runtime with one thread.
     #[must_use]
@@ -120,7 +153,8 @@ impl McpBuilder {
         }
         let (host, signals) = Host::start(self.runtime)?;
         let tokens = self.tokens.unwrap_or_else(TokenStore::in_memory);
-        Ok((host, connect_all(self.servers, self.limits, tokens, signals)))
+        let common = Common { limits: self.limits, tokens, ask: self.ask };
+        Ok((host, connect_all(self.servers, common, signals)))
     }
 }
 
@@ -131,6 +165,22 @@ impl fmt::Debug for McpBuilder {
             .field("servers", &names)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
+    }
+}
+
+/// Settings of all servers.
+struct Common {
+    limits: McpLimits,
+    tokens: TokenStore,
+    ask: Option<Ask>,
+}
+
+impl Common {
+    fn settings(&self, server: Arc<str>, protocol: Protocol) -> Settings {
+        let Self { limits, tokens, ask } = self;
+        let questions = Arc::new(Questions::new(server.clone(), ask.clone(), *limits));
+        let revision = Revision::new(protocol);
+        Settings { server, limits: *limits, tokens: tokens.clone(), revision, questions }
     }
 }
 
@@ -147,16 +197,10 @@ impl Connected {
 }
 
 /// Connects to all servers, on the current runtime.
-async fn connect_all(
-    planned: Vec<Planned>,
-    limits: McpLimits,
-    tokens: TokenStore,
-    signals: Signals,
-) -> Result<Connected> {
+async fn connect_all(planned: Vec<Planned>, common: Common, signals: Signals) -> Result<Connected> {
     let connect = |planned: Planned| {
         let Planned { name, prefix, target, protocol } = planned;
-        let (tokens, revision) = (tokens.clone(), Revision::new(protocol));
-        let settings = Settings { server: name.into(), limits, tokens, revision };
+        let settings = common.settings(name.into(), protocol);
         tokio::spawn(connect_one(settings, prefix, target, signals.clone()))
     };
     let tasks: Vec<_> = planned.into_iter().map(connect).collect();

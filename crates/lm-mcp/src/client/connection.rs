@@ -1,17 +1,18 @@
 //! A connection to a server: the messages from the server, and the reason why it ended.
 
+use super::elicitation::Questions;
 use super::http::{self, Access};
 use crate::Error;
 use crate::http_client;
 use crate::names::shown;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ClientRequest, Implementation, PingRequest, ProgressNotificationParam,
-    ProtocolVersion, ServerPeerInfo,
+    ClientConfig, ClientRequest, ElicitRequestParams, ElicitResult, Implementation, PingRequest,
+    ProgressNotificationParam, ProtocolVersion, ServerPeerInfo,
 };
-use rmcp::service::{NotificationContext, RunningService};
+use rmcp::service::{NotificationContext, RequestContext, RunningService};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
-use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
+use rmcp::{ClientHandler, ErrorData, Peer, RoleClient, ServiceError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -196,11 +197,12 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Receiver of a server's messages. It offers no client features: no sampling, no elicitation, no roots.
+/// Receiver of a server's messages. It offers questions to the user, but no sampling and no roots.
 #[derive(Debug)]
 pub(super) struct Handler {
     pub server: Arc<str>,
     pub changed: Arc<Notify>,
+    pub questions: Arc<Questions>,
 }
 
 impl ClientHandler for Handler {
@@ -214,9 +216,17 @@ impl ClientHandler for Handler {
         tracing::info!(server = &*self.server, progress, total, message, "progress");
     }
 
+    async fn create_elicitation(
+        &self,
+        question: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Ok(self.questions.ask(question).await)
+    }
+
     fn get_info(&self) -> ClientConfig {
         let program = Implementation::new("lm", env!("CARGO_PKG_VERSION"));
-        ClientConfig::new(ClientCapabilities::default(), program)
+        ClientConfig::new(self.questions.capabilities(), program)
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 }

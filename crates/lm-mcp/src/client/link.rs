@@ -25,7 +25,7 @@ pub(super) struct Link {
     pub server: Arc<str>,
     /// Notified when the server has changed its tools.
     pub changed: Arc<Notify>,
-    settings: Settings,
+    pub settings: Settings,
     current: Mutex<Current>,
     /// Times of the last restarts, held by the one that runs.
     restarts: tokio::sync::Mutex<VecDeque<Instant>>,

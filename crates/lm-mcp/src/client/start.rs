@@ -3,6 +3,7 @@
 use super::connection::{
     self, Connection, Ended, Handler, Other, Service, cause_of, chain, is_refused, unauthorized,
 };
+use super::elicitation::Questions;
 use super::host::Signals;
 use super::lines::Lines;
 use super::paced::Paced;
@@ -45,6 +46,7 @@ pub(super) struct Settings {
     pub limits: McpLimits,
     pub tokens: TokenStore,
     pub revision: Revision,
+    pub questions: Arc<Questions>,
 }
 
 /// Connects to a server, within the time limit.
@@ -171,7 +173,8 @@ impl Start<'_> {
     where
         T: Transport<RoleClient> + 'static,
     {
-        let handler = Handler { server: self.settings.server.clone(), changed: self.changed.clone() };
+        let Settings { server, questions, .. } = self.settings.clone();
+        let handler = Handler { server, changed: self.changed.clone(), questions };
         let serving = handler.serve_with_lifecycle(Paced::new(transport), lifecycle(protocol));
         // Boxed, since the compiler cannot see that rmcp's own type is `Send` in a spawned task.
         let serving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(serving);

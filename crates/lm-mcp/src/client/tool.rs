@@ -112,6 +112,8 @@ async fn call(
     context: CallContext,
 ) -> Result<Value, ToolError> {
     let server = &link.server;
+    let questions = &link.settings.questions;
+    let _call = questions.call();
     link.checked().await; // It is bounded, and does not count as the call's time.
     tokio::select! {
         result = request(&link, params) => result,
@@ -119,7 +121,7 @@ async fn call(
             let message = format!("the call of MCP server `{server}` was cancelled; it may have taken effect");
             Err(ToolError::new(ToolErrorKind::Cancelled, message))
         }
-        limit = late(timeout) => {
+        limit = questions.late(timeout) => {
             link.check();
             let limit = limit.as_secs_f32();
             let message = format!("MCP server `{server}`: no result after {limit} s; it may still take effect");
@@ -132,13 +134,14 @@ async fn call(
 /// is sent once more after a restart or over a new connection.
 async fn request(link: &Arc<Link>, params: CallToolRequestParams) -> Result<Value, ToolError> {
     let unavailable = |message| ToolError::new(ToolErrorKind::Unavailable, message);
+    let questions = &*link.settings.questions;
     let mut connection = link.usable().await.map_err(unavailable)?;
-    let mut response = answer::call(&connection.peer, params.clone()).await;
+    let mut response = answer::call(&connection.peer, params.clone(), questions).await;
     if response.as_ref().is_err_and(is_unsent)
         && let Some(next) = link.after(&connection).await
     {
         connection = next.map_err(unavailable)?;
-        response = answer::call(&connection.peer, params).await;
+        response = answer::call(&connection.peer, params, questions).await;
     }
     match response {
         Ok(Answer::Result(result)) => content::result(result),
@@ -162,11 +165,4 @@ fn kind(error: &ServiceError) -> ToolErrorKind {
         }
         _ => ToolErrorKind::Failed,
     }
-}
-
-/// Waits for a time limit, and returns it.
-async fn late(timeout: Option<Duration>) -> Duration {
-    let Some(timeout) = timeout else { return std::future::pending().await };
-    tokio::time::sleep(timeout).await;
-    timeout
 }

@@ -4,6 +4,7 @@ use super::LONG;
 use lm_mcp::{Mcp, McpBuilder, McpLimits};
 use lm_tools::{ToolCall, Value};
 use serde_json::json;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream};
@@ -112,4 +113,42 @@ pub fn call(mcp: &Mcp) -> Value {
 pub fn end(mcp: Mcp, server: JoinHandle<()>) {
     drop(mcp);
     server.join().expect("no panic");
+}
+
+/// Requests that a server got.
+pub type Seen = Arc<Mutex<Vec<Value>>>;
+
+/// A client of a server that leaves every request to `answer`; it notes the requests.
+pub fn noting(mut answer: impl FnMut(&mut Raw, &Value) + Send + 'static) -> (McpBuilder, Seen, Runtime) {
+    let runtime = runtime();
+    let (here, mut raw) = Raw::pair(&runtime);
+    let seen = Seen::default();
+    let notes = seen.clone();
+    std::thread::spawn(move || {
+        while let Some(request) = raw.read() {
+            notes.lock().expect("no panic").push(request.clone());
+            answer(&mut raw, &request);
+        }
+    });
+    let limits = McpLimits { start_timeout: LONG, call_timeout: Some(LONG), ..McpLimits::default() };
+    (Mcp::builder().stream("s", here).limits(limits), seen, runtime)
+}
+
+pub fn methods(seen: &Seen) -> Vec<String> {
+    let seen = seen.lock().expect("no panic");
+    seen.iter().map(|request| request["method"].as_str().expect("a method").to_owned()).collect()
+}
+
+/// Answer to the question for the revision without a handshake.
+pub fn discovered() -> Value {
+    json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}},
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "raw", "version": "1"}}, "ttlMs": 0, "cacheScope": "private"})
+}
+
+pub fn handshake() -> Value {
+    json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "raw", "version": "1"}})
+}
+
+pub fn listed() -> Value {
+    json!({"resultType": "complete", "tools": [tool("t")], "ttlMs": 0, "cacheScope": "private"})
 }

@@ -114,7 +114,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         Some(source) => source.toolset(&lines, interrupt)?,
         None => Toolset::new(),
     };
-    let servers = args.mcp.connect()?;
+    let servers = args.mcp.connect(&lines, interrupt)?;
     let own = tools.clone();
     let tools = ChatTools::new(tools, servers)?;
     let media = media::read_all(&args.image, &args.audio)?;

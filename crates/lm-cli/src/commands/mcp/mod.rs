@@ -114,7 +114,7 @@ fn tools(args: &ServerArgs) -> Result<()> {
     if args.is_empty() {
         return Err(usage("name a server: --mcp COMMAND, --mcp URL or --mcp-config FILE"));
     }
-    let servers = args.connect(McpLimits::default())?;
+    let servers = args.connect(McpLimits::default(), None)?;
     for spec in servers.tools().specs() {
         println!("{}", described(&spec, servers.server_of(spec.name()).as_deref()));
     }
