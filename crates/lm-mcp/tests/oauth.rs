@@ -221,8 +221,9 @@ fn login_is_encrypted_or_local() {
     let tokens = TokenStore::in_memory();
     let plain = HttpConfig { url: "http://example.com/mcp?key=1".to_owned(), ..HttpConfig::default() };
     let error = log_in(plain, &tokens).expect_err("is not sent");
-    assert!(
-        error.to_string().ends_with("http://example.com/mcp is not encrypted: expected an https:// address")
+    assert_eq!(
+        error.to_string(),
+        "`http://example.com/mcp`: it is not encrypted: expected an https:// address"
     );
     for endpoint in ["authorization_endpoint", "token_endpoint"] {
         let metadata = json!({endpoint: "http://example.com/x"});

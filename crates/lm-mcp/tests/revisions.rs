@@ -141,3 +141,33 @@ fn programs_that_end_or_refuse_the_handshake_are_usable() {
         assert_eq!(std::fs::read_to_string(&starts).expect("a file"), expected, "{text}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn revision_is_asked_for_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let notes = folder.path().join("notes");
+    let script = format!(
+        r#"while read -r line; do
+        printf '%s\n' "$line" >> '{}'
+        id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+        case "$line" in
+        *'"server/discover"'*) printf '{{"jsonrpc":"2.0","id":%s,"error":{{"code":-32601,"message":"unknown"}}}}\n' "$id";;
+        *'"initialize"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{}}}\n' "$id";;
+        *'"tools/list"'*) printf '{{"jsonrpc":"2.0","id":%s,"result":{{"tools":[{}]}}}}\n' "$id";;
+        *'"tools/call"'*) exit 1;;
+        esac
+        done"#,
+        notes.display(),
+        handshake(),
+        raw::tool("t"),
+    );
+    let mcp = Mcp::builder().server(ServerConfig::command("s", "sh", ["-c", script.as_str()])).connect();
+    let mcp = mcp.expect("connects");
+    let error = raw::call(&mcp)["error"].to_string();
+    assert!(error.contains("has ended"), "{error}");
+    raw::call(&mcp);
+    let notes = std::fs::read_to_string(&notes).expect("a file");
+    let count = |method: &str| notes.lines().filter(|line| line.contains(&format!("\"{method}\""))).count();
+    assert_eq!((count("server/discover"), count("initialize"), count("tools/call")), (1, 2, 2), "{notes}");
+}

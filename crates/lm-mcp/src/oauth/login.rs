@@ -5,6 +5,7 @@ use super::http::{self, OAuthHttp};
 use super::redirect::{Answer, Redirect};
 use super::store::TokenStore;
 use crate::config::{HttpConfig, OAuthConfig};
+use crate::http_client;
 use crate::runtime::AnyRuntime;
 use crate::{Error, Result};
 use reqwest::Url;
@@ -111,12 +112,14 @@ impl Login {
 
 /// The address of a server without the parts that are not of the resource.
 fn server_url(text: &str) -> Result<Url> {
-    let invalid = |message: String| Error::InvalidUrl { url: text.to_owned(), message };
-    let mut url = Url::parse(text).map_err(|error| invalid(error.to_string()))?;
+    let invalid = |url: String, message: String| Error::InvalidUrl { url, message };
+    let mut url = Url::parse(text).map_err(|error| invalid(text.to_owned(), error.to_string()))?;
     url.set_query(None);
     url.set_fragment(None);
     let _ = (url.set_username(""), url.set_password(None)); // An address of HTTP can have both.
-    http::check(&url, &url).map_err(invalid)?;
+    http::check(&url, &url).map_err(|_| {
+        invalid(http_client::shown(&url), "it is not encrypted: expected an https:// address".to_owned())
+    })?;
     Ok(url)
 }
 
