@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lm_model::{Batch, LogitRows, Logits, SequenceInput};
 
@@ -86,9 +86,10 @@ impl Scheduler {
     /// other.
     pub(super) fn prompt_rows(&self) -> usize {
         let decoding = self.active.iter().any(|active| !active.prefilling && !active.preempted);
-        match (decoding && self.active.len() > 1) || self.model.shares_device() {
-            true => self.pace.prompt_rows(self.prefill_chunk),
-            false => self.prefill_chunk,
+        match (decoding, self.model.shares_device()) {
+            (true, shares) if shares || self.active.len() > 1 => self.pace.prompt_rows(self.prefill_chunk),
+            (false, true) => self.pace.shared_rows(self.prefill_chunk),
+            _ => self.prefill_chunk,
         }
     }
 
@@ -124,12 +125,20 @@ impl Scheduler {
         let elapsed = started.elapsed();
         span.record("elapsed_ms", elapsed.as_secs_f64() * 1e3);
         if matches!(outcome, Ok(Ok(_))) {
-            self.pace.record(rows - plan.len(), drafts, elapsed);
+            self.record_pace(plan, rows, drafts, elapsed);
         }
         outcome.map_err(|panic| {
             self.reset_pool(); // Its contents after the panic are undefined.
             Error::WorkerPanicked { message: panic_message(&*panic) }
         })?
+    }
+
+    fn record_pace(&mut self, plan: &[ScheduledRows], rows: usize, drafts: usize, elapsed: Duration) {
+        let decodes = plan.iter().any(|scheduled| !self.active[scheduled.active].prefilling);
+        match decodes {
+            true => self.pace.record(rows - plan.len(), drafts, elapsed),
+            false => self.pace.record_prompts(rows, elapsed),
+        }
     }
 
     fn batch(&self, plan: &[ScheduledRows]) -> Batch {

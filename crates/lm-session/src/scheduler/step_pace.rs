@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-/// Prompt rows of a step before the first measurement.
-const FIRST_ROWS: usize = 32;
-/// Minimum prompt rows of a step, so that a prompt always progresses.
+/// Minimum prompt rows of a step, so that a prompt always progresses, and its rows before the first
+/// measurement.
 const MIN_ROWS: usize = 8;
 /// Duration of a step of long prompts alone, relative to the budget of a step with decode rows.
-const LONG_STEP: u32 = 10;
+const LONG_STEP: f64 = 10.0;
 /// Minimum rows of such a step, and its rows before the first measurement: fewer rows take more time each.
 const MIN_LONG_ROWS: usize = 128;
 /// Weight of the newest step in the moving averages.
@@ -20,15 +19,18 @@ const RECOVERY: f64 = 0.02;
 
 /// Estimate of the duration of a step: a constant for the decode rows, and a duration per prompt row.
 ///
-/// Both are exponential moving averages. Decode rows count as a constant, because a step with few rows takes
-/// as long as reading the weights.
+/// All are exponential moving averages. Decode rows count as a constant, because a step with few rows takes
+/// as long as reading the weights. A prompt row beside decode rows takes up to twice as long as one of a
+/// prompt alone, since kernels for few rows are slower, so that these are averages of their own.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepPace {
     budget: Duration,
     /// Seconds of a step without prompt rows.
     decode: Option<f64>,
-    /// Seconds per prompt row beyond that.
+    /// Seconds per prompt row beyond that, beside decode rows.
     prompt_row: Option<f64>,
+    /// Seconds per prompt row of a step without decode rows.
+    long_row: Option<f64>,
     /// Duration per draft row beyond that, relative to it.
     draft_row: f64,
 }
@@ -36,35 +38,40 @@ pub(crate) struct StepPace {
 impl StepPace {
     /// Creates a pace for steps of up to `budget` while a session decodes.
     pub fn new(budget: Duration) -> Self {
-        Self { budget, decode: None, prompt_row: None, draft_row: DRAFT_ROW }
+        Self { budget, decode: None, prompt_row: None, long_row: None, draft_row: DRAFT_ROW }
     }
 
     /// Returns the number of prompt rows, at most `chunk`, that a step with decode rows takes within the
     /// budget; `chunk` for [`Duration::MAX`].
     pub fn prompt_rows(&self, chunk: usize) -> usize {
-        if self.budget == Duration::MAX {
-            return chunk;
-        }
         let left = self.budget.as_secs_f64() - self.decode.unwrap_or(0.0);
-        let rows = match self.prompt_row {
-            None => FIRST_ROWS,
-            Some(seconds) if seconds > 0.0 => (left.max(0.0) / seconds) as usize,
-            Some(_) => usize::MAX,
-        };
-        rows.max(MIN_ROWS).min(chunk)
+        self.rows(self.prompt_row, left, MIN_ROWS, chunk)
+    }
+
+    /// Returns the same for a step without decode rows while another model waits for the device.
+    pub fn shared_rows(&self, chunk: usize) -> usize {
+        self.rows(self.long_row, self.budget.as_secs_f64(), MIN_ROWS, chunk)
     }
 
     /// Returns the number of rows, at most `chunk`, that a step of long prompts alone takes, so that a
     /// request that arrives meanwhile or a cancellation does not wait longer than for ten budgets or 128
     /// rows; `chunk` for [`Duration::MAX`].
     pub fn long_rows(&self, chunk: usize) -> usize {
-        let Some(longest) = self.budget.checked_mul(LONG_STEP) else { return chunk };
-        let rows = match self.prompt_row {
-            None => MIN_LONG_ROWS,
-            Some(seconds) if seconds > 0.0 => (longest.as_secs_f64() / seconds) as usize,
+        self.rows(self.long_row, LONG_STEP * self.budget.as_secs_f64(), MIN_LONG_ROWS, chunk)
+    }
+
+    /// Rows of a duration each that take `seconds`: `least` of them at least, and before the first
+    /// measurement.
+    fn rows(&self, row: Option<f64>, seconds: f64, least: usize, chunk: usize) -> usize {
+        if self.budget == Duration::MAX {
+            return chunk;
+        }
+        let rows = match row {
+            None => least,
+            Some(row) if row > 0.0 => (seconds.max(0.0) / row) as usize,
             Some(_) => usize::MAX,
         };
-        rows.max(MIN_LONG_ROWS).min(chunk)
+        rows.max(least).min(chunk)
     }
 
     /// Returns the duration of a draft row, relative to a step without one.
@@ -78,7 +85,14 @@ impl StepPace {
         seconds.zip(decode).map_or(DRAFT_ROW, |(seconds, decode)| seconds / decode)
     }
 
-    /// Records the duration of a step.
+    /// Records the duration of a step without decode rows.
+    pub fn record_prompts(&mut self, rows: usize, elapsed: Duration) {
+        if rows > 0 {
+            average(&mut self.long_row, elapsed.as_secs_f64() / rows as f64);
+        }
+    }
+
+    /// Records the duration of a step with decode rows.
     pub fn record(&mut self, prompt_rows: usize, draft_rows: usize, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();
         let beyond = (seconds - self.decode.unwrap_or(0.0)).max(0.0);
@@ -108,7 +122,7 @@ mod tests {
     #[test]
     fn first_steps_take_few_rows() {
         let pace = StepPace::new(ms(50));
-        assert_eq!((pace.prompt_rows(512), pace.prompt_rows(20)), (FIRST_ROWS, 20));
+        assert_eq!((pace.prompt_rows(512), pace.prompt_rows(5)), (MIN_ROWS, 5));
     }
 
     #[test]
@@ -139,13 +153,16 @@ mod tests {
     fn long_prompts_run_in_steps_of_half_a_second() {
         let mut pace = StepPace::new(ms(50));
         assert_eq!((pace.long_rows(512), pace.long_rows(100)), (MIN_LONG_ROWS, 100));
-        pace.record(128, 0, ms(256)); // 2 ms a row.
-        assert_eq!(pace.long_rows(512), 250);
-        (0..20).for_each(|_| pace.record(128, 0, ms(1280)));
+        pace.record_prompts(128, ms(256)); // 2 ms a row.
+        assert_eq!((pace.long_rows(512), pace.shared_rows(512)), (250, 25));
+        (0..20).for_each(|_| pace.record_prompts(128, ms(1280)));
         assert_eq!(pace.long_rows(512), MIN_LONG_ROWS);
-        (0..40).for_each(|_| pace.record(128, 0, ms(12)));
+        (0..40).for_each(|_| pace.record_prompts(128, ms(12)));
         assert_eq!(pace.long_rows(512), 512);
         assert_eq!(StepPace::new(Duration::MAX).long_rows(512), 512);
+        assert_eq!(pace.prompt_rows(512), MIN_ROWS, "no row beside decode rows was measured");
+        pace.record(8, 0, ms(40));
+        assert_eq!(pace.long_rows(512), 512, "nor does such a row count for prompts alone");
     }
 
     #[test]
@@ -171,6 +188,6 @@ mod tests {
         assert!(pace.draft_row() > 10.0);
         (0..300).for_each(|_| pace.record(0, 0, ms(10)));
         assert!((pace.draft_row() - DRAFT_ROW).abs() < 0.1, "{pace:?}");
-        assert_eq!(pace.prompt_rows(512), FIRST_ROWS, "no prompt row was measured");
+        assert_eq!(pace.prompt_rows(512), MIN_ROWS, "no prompt row was measured");
     }
 }
