@@ -1,7 +1,7 @@
 //! Prefetch plan of this processor, kept from the first large model that was loaded.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use lm_kernels::PrefetchPlan;
@@ -67,9 +67,10 @@ pub fn file() -> Option<PathBuf> {
 }
 
 fn read() -> Option<Measured> {
-    let file = file()?;
-    let is_small = fs::metadata(&file).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
-    serde_json::from_str(&fs::read_to_string(file).ok().filter(|_| is_small)?).ok()
+    let file = file().filter(|file| file.is_file())?;
+    let mut text = String::new();
+    File::open(file).ok()?.take(MAX_BYTES).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
 }
 
 fn write(file: &PathBuf, measured: &Measured) -> io::Result<()> {

@@ -11,7 +11,7 @@ use crate::error::Result;
 /// Most pairs of measurements.
 const MAX_TURNS: usize = 9;
 /// Fewest pairs that a choice is made from.
-const MIN_TURNS: usize = 5;
+const MIN_TURNS: usize = 4;
 /// Ratio of times up to which another plan than the processor's default is taken, if each pair has it: other
 /// programs disturb some of the pairs.
 const CLEARLY_FASTER: f64 = 0.9;
@@ -33,7 +33,7 @@ pub struct PrefetchMeasurement {
 /// [sets](PrefetchPlan::set) the faster one: the processor's default unless another takes at most 90 % of its
 /// time in every turn. The results of the model do not depend on the choice.
 ///
-/// Returns `None`, with the plan as it was, if `limit` is too short for five turns. The head should be
+/// Returns `None`, with the plan as it was, if `limit` is too short for four turns. The head should be
 /// larger than the processor's caches: measure models of more than 100 MB.
 ///
 /// # Errors
@@ -48,18 +48,21 @@ pub fn choose_prefetch_plan(model: &dyn CausalLm, limit: Duration) -> Result<Opt
         Ok(started.elapsed().as_secs_f64())
     };
     let before = PrefetchPlan::current();
-    let first = seconds()?; // It also maps pages and wakes the threads.
-    let turns = (limit.saturating_sub(started.elapsed()).as_secs_f64() / (2.0 * first)) as usize;
-    if turns < MIN_TURNS {
-        return Ok(None);
-    }
+    seconds()?; // It also maps pages and wakes the threads.
     let mut measured = PrefetchPlan::ALL.map(|_| Vec::new());
-    for _ in 0..turns.min(MAX_TURNS) {
+    let mut turn = Duration::ZERO;
+    while measured[0].len() < MAX_TURNS && started.elapsed() + turn < limit {
+        let of_turn = Instant::now();
         for (plan, measured) in PrefetchPlan::ALL.into_iter().zip(&mut measured) {
-            plan.set();
+            plan.try_out();
             let outcome = seconds();
-            measured.push(outcome.inspect_err(|_| before.set())?);
+            measured.push(outcome.inspect_err(|_| before.try_out())?);
         }
+        turn = of_turn.elapsed();
+    }
+    if measured[0].len() < MIN_TURNS {
+        before.try_out();
+        return Ok(None);
     }
     let plan = faster(PrefetchPlan::default_of_processor(), &measured);
     plan.set();

@@ -285,7 +285,7 @@ fn prefetch_plan_is_measured_within_the_limit_and_changes_no_logits() {
     let measured =
         choose_prefetch_plan(&*model, Duration::from_secs(10)).unwrap().expect("time for all turns");
     assert_eq!(measured.plan, PrefetchPlan::current());
-    assert!(measured.turns >= 5 && measured.seconds.iter().all(|&seconds| seconds > 0.0), "{measured:?}");
+    assert!(measured.turns >= 4 && measured.seconds.iter().all(|&seconds| seconds > 0.0), "{measured:?}");
 }
 
 /// The pages stay in place: prompts, a decoded token, and both in one batch.

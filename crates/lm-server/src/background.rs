@@ -109,6 +109,12 @@ impl EventLog {
         self.changed.send_replace(());
     }
 
+    /// Number of the next event.
+    pub fn next_number(&self) -> usize {
+        let kept = self.lock();
+        kept.first + kept.events.len()
+    }
+
     /// Number of the first kept event.
     pub fn first(&self) -> usize {
         self.lock().first

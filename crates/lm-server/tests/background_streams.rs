@@ -75,7 +75,7 @@ fn client_that_leaves_resumes_a_running_stream() {
 }
 
 #[test]
-fn cancelled_stream_ends_without_an_error() {
+fn cancelled_stream_ends_with_its_state() {
     let (engine, passes) = slow_engine(Duration::from_millis(20), EngineSettings::default());
     let server = Running::start(engine, ServerConfig::default());
     let mut client = server.open(&Request::new("POST", "/v1/responses").body(&body()));
@@ -85,7 +85,15 @@ fn cancelled_stream_ends_without_an_error() {
     let path = format!("/v1/responses/{}", created["response"]["id"].as_str().expect("an id"));
     let cancelled = server.post(&format!("{path}/cancel"), &json!({})).json();
     assert_eq!(cancelled["status"], "cancelled");
-    assert!(!client.rest().contains("event: error"));
+    let rest = client.rest();
+    assert!(!rest.contains("event: error") && rest.contains("event: response.incomplete"), "{rest}");
+    let again = data(&server.get(&format!("{path}?stream=true")).body);
+    assert_eq!(numbers(&again), (0..again.len() as u64).collect::<Vec<_>>());
+    let last = again.last().expect("events");
+    assert_eq!(
+        (&last["type"], &last["response"]["status"]),
+        (&json!("response.incomplete"), &json!("cancelled"))
+    );
     passes.wait_for_silence();
     assert_eq!(server.get(&path).json()["status"], "cancelled");
 }

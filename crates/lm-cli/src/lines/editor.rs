@@ -37,6 +37,8 @@ pub enum Argument {
 pub struct Editor {
     editor: rustyline::Editor<Assistant, DefaultHistory>,
     history: History,
+    /// Line that was given back.
+    pub(super) given_back: Option<String>,
 }
 
 /// Reason why no line was read.
@@ -64,7 +66,7 @@ impl Editor {
         }
         editor.set_auto_add_history(false);
         warn(history.load(editor.history_mut()), "the history cannot be read");
-        Ok(Self { editor, history })
+        Ok(Self { editor, history, given_back: None })
     }
 
     /// Reads a line.
@@ -72,6 +74,9 @@ impl Editor {
     /// # Errors
     /// See [`Failed`].
     pub fn read(&mut self, prompt: &str) -> Result<Line, Failed> {
+        if let Some(line) = self.given_back.take() {
+            return Ok(Line::Text(line));
+        }
         self.shown_line();
         match self.editor.readline(prompt) {
             Ok(line) => Ok(Line::Text(line)),

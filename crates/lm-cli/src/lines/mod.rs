@@ -71,6 +71,13 @@ impl Lines {
         Ok(line)
     }
 
+    /// Gives a line of the terminal back: it is the next one.
+    pub fn give_back(&mut self, line: String) {
+        if let Self::Terminal(editor) = self {
+            editor.given_back = Some(line);
+        }
+    }
+
     /// Reads the next line, which is not kept in the history.
     pub fn line(&mut self, prompt: &str) -> Result<Line> {
         match self {

@@ -35,16 +35,23 @@ impl Asker {
         eprintln!("\nserver \"{server}\" asks: {}", one_line(&question.message));
         let answered = match &question.mode {
             ElicitationMode::Form { schema } => {
-                eprintln!("(do not give it passwords; an empty line leaves a value out, Ctrl-D says no)");
-                self.form(schema, &mut lines)
+                eprintln!(
+                    "(do not give it passwords; an empty line leaves a value out, Ctrl-D says no, Ctrl-C cancels the turn)"
+                );
+                self.form(question, schema, &mut lines)
             }
-            ElicitationMode::Url { url } => self.page(url, &mut lines),
+            ElicitationMode::Url { url } => self.page(question, url, &mut lines),
         };
         answered.map_or_else(|Ended(answer)| answer, ElicitationAnswer::Accept)
     }
 
     /// Asks for the values of a form, one by one.
-    fn form(&self, schema: &Value, lines: &mut Lines) -> Result<Map<String, Value>, Ended> {
+    fn form(
+        &self,
+        question: &Elicitation,
+        schema: &Value,
+        lines: &mut Lines,
+    ) -> Result<Map<String, Value>, Ended> {
         let mut values = Map::new();
         for (name, property) in schema["properties"].as_object().into_iter().flatten() {
             let required =
@@ -54,11 +61,11 @@ impl Asker {
                 eprintln!("{}", one_line(about));
             }
             loop {
-                match field.value(self.line(&field.prompt(), lines)?.trim()) {
+                match field.value(self.line(question, &field.prompt(), lines)?.trim()) {
                     Ok(Some(value)) => drop(values.insert(name.clone(), value)),
                     Ok(None) => {}
                     Err(expected) => {
-                        eprintln!("expected {expected}");
+                        eprintln!("expected {}", one_line(&expected));
                         continue;
                     }
                 }
@@ -69,10 +76,15 @@ impl Asker {
     }
 
     /// Asks whether the user opens a page.
-    fn page(&self, url: &str, lines: &mut Lines) -> Result<Map<String, Value>, Ended> {
+    fn page(
+        &self,
+        question: &Elicitation,
+        url: &str,
+        lines: &mut Lines,
+    ) -> Result<Map<String, Value>, Ended> {
         eprintln!("It wants you to open {} in a browser.", one_line(url));
         loop {
-            match self.line("Do you open it? [yes/no] ", lines)?.trim().to_lowercase().as_str() {
+            match self.line(question, "Do you open it? [yes/no] ", lines)?.trim().to_lowercase().as_str() {
                 "y" | "yes" => return Ok(Map::new()),
                 "n" | "no" => return Err(Ended(ElicitationAnswer::Decline)),
                 _ => {}
@@ -80,8 +92,14 @@ impl Asker {
         }
     }
 
-    fn line(&self, prompt: &str, lines: &mut Lines) -> Result<String, Ended> {
+    /// Reads a line. One that comes after the end of the call is the user's next message.
+    fn line(&self, question: &Elicitation, prompt: &str, lines: &mut Lines) -> Result<String, Ended> {
         match lines.line(prompt) {
+            Ok(Line::Text(text)) if !question.is_open() => {
+                eprintln!("note: the question has ended; the line is a message of the chat");
+                lines.give_back(text);
+                Err(Ended(ElicitationAnswer::Cancel))
+            }
             Ok(Line::Text(text)) => Ok(text),
             Ok(Line::Interrupted | Line::Cleared) => {
                 self.interrupt.cancel();
@@ -109,6 +127,7 @@ impl Field<'_> {
             None => self.property["type"].as_str().unwrap_or("text").to_owned(),
         };
         let kind = if kind == "boolean" { "yes/no".to_owned() } else { kind };
+        let kind = bounds(self.property).into_iter().fold(kind, |kind, bound| kind + ", " + &bound.text());
         let default = self.property.get("default").map(|value| format!("; {}", text(value)));
         let optional = if self.required || default.is_some() { "" } else { "; optional" };
         one_line(&format!("{title} [{kind}{}{optional}] ", default.unwrap_or_default()))
@@ -131,7 +150,7 @@ impl Field<'_> {
             }
             _ => Ok(Value::from(word)),
         };
-        match self.property["type"].as_str() {
+        let value = match self.property["type"].as_str() {
             Some("integer") => line.parse::<i64>().map(Value::from).map_err(|_| "an integer".to_owned()),
             Some("number") => match line.parse::<f64>() {
                 Ok(number) if number.is_finite() => Ok(number.into()),
@@ -146,9 +165,63 @@ impl Field<'_> {
                 line.split(',').map(|word| chosen(word.trim(), &self.property["items"])).collect()
             }
             _ => chosen(line, self.property),
+        }?;
+        match out_of_bounds(self.property, &value) {
+            Some(expected) => Err(expected),
+            None => Ok(Some(value)),
         }
-        .map(Some)
     }
+}
+
+/// A bound of a property: its keyword in the schema, and the value.
+struct Bound<'a> {
+    keyword: &'static str,
+    bound: &'a Value,
+}
+
+/// Keywords of bounds, with their descriptions.
+const BOUNDS: [(&str, &str); 6] = [
+    ("minimum", "at least"),
+    ("maximum", "at most"),
+    ("minLength", "characters at least"),
+    ("maxLength", "characters at most"),
+    ("minItems", "values at least"),
+    ("maxItems", "values at most"),
+];
+
+impl Bound<'_> {
+    fn text(&self) -> String {
+        let about =
+            BOUNDS.iter().find(|(keyword, _)| *keyword == self.keyword).map_or("", |(_, about)| about);
+        match self.keyword {
+            "minimum" | "maximum" => format!("{about} {}", self.bound),
+            _ => format!("{} {about}", self.bound),
+        }
+    }
+
+    /// Returns true if a value keeps it, or is of another type.
+    fn holds(&self, value: &Value) -> bool {
+        let size = match self.keyword {
+            "minimum" | "maximum" => value.as_f64(),
+            "minLength" | "maxLength" => value.as_str().map(|text| text.chars().count() as f64),
+            _ => value.as_array().map(|values| values.len() as f64),
+        };
+        let (Some(size), Some(bound)) = (size, self.bound.as_f64()) else { return true };
+        if self.keyword.starts_with("min") { size >= bound } else { size <= bound }
+    }
+}
+
+/// The bounds of a property.
+fn bounds(property: &Value) -> Vec<Bound<'_>> {
+    let bound = |(keyword, _): (&'static str, &str)| {
+        property.get(keyword).filter(|bound| bound.is_number()).map(|bound| Bound { keyword, bound })
+    };
+    BOUNDS.into_iter().filter_map(bound).collect()
+}
+
+/// Describes the first bound that a value does not keep.
+fn out_of_bounds(property: &Value, value: &Value) -> Option<String> {
+    bounds(property).iter().find(|bound| !bound.holds(value)).map(Bound::text)
 }
 
 /// The texts that a value is one of, if it is restricted.
@@ -201,9 +274,24 @@ mod tests {
             (json!({"type": "number"}), "inf", "a number"),
             (json!({"type": "boolean"}), "perhaps", "yes or no"),
             (json!({"type": "string", "enum": ["a", "b"]}), "c", "one of a, b"),
+            (json!({"type": "integer", "minimum": 1, "maximum": 4}), "9", "at most 4"),
+            (json!({"type": "integer", "minimum": 1, "maximum": 4}), "0", "at least 1"),
+            (json!({"type": "number", "maximum": 0.5}), "0.75", "at most 0.5"),
+            (json!({"type": "string", "minLength": 3}), "éé", "3 characters at least"),
+            (json!({"type": "string", "maxLength": 3}), "abcd", "3 characters at most"),
+            (json!({"type": "array", "items": {"type": "string"}, "minItems": 2}), "a", "2 values at least"),
+            (
+                json!({"type": "array", "items": {"type": "string"}, "maxItems": 1}),
+                "a, b",
+                "1 values at most",
+            ),
         ] {
             assert_eq!(value(property, line), Err(expected.to_owned()));
         }
+        let bounded = json!({"type": "integer", "minimum": 1, "maximum": 4});
+        assert_eq!(value(bounded.clone(), "4"), Ok(Some(json!(4))));
+        let seats = Field { name: "seats", property: &bounded, required: true };
+        assert_eq!(seats.prompt(), "seats [integer, at least 1, at most 4] ");
         let optional = Field { name: "x", property: &json!({"type": "string"}), required: false };
         assert_eq!(optional.value(""), Ok(None));
         assert_eq!(optional.prompt(), "x [string; optional] ");

@@ -88,15 +88,20 @@ impl PrefetchPlan {
 
     /// Uses this plan from now on, in the whole process. Without effect if `LM_PREFETCH` forces one.
     pub fn set(self) {
+        self.try_out();
+        IS_CHOSEN.store(true, Ordering::Relaxed);
+    }
+
+    /// Uses this plan for a measurement: as [`set`](PrefetchPlan::set), but the plan is not settled by it.
+    pub fn try_out(self) {
         initialize();
         if !matches!(Self::requested(), Ok(Some(_))) {
-            self.store(true);
+            self.store();
         }
     }
 
-    fn store(self, chosen: bool) {
+    fn store(self) {
         IS_FAR.store(self == PrefetchPlan::Far, Ordering::Relaxed);
-        IS_CHOSEN.store(chosen, Ordering::Relaxed);
     }
 }
 
@@ -118,8 +123,11 @@ impl FromStr for PrefetchPlan {
 pub(super) fn initialize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| match PrefetchPlan::requested() {
-        Ok(Some(plan)) => plan.store(true),
-        Ok(None) => PrefetchPlan::default_of_processor().store(false),
+        Ok(Some(plan)) => {
+            plan.store();
+            IS_CHOSEN.store(true, Ordering::Relaxed);
+        }
+        Ok(None) => PrefetchPlan::default_of_processor().store(),
         Err(error) => panic!("{error}"),
     });
 }

@@ -9,14 +9,15 @@ use rmcp::model::{
 };
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Maximum number of questions of a server that are open at the same time; further ones are declined.
 const MAX_OPEN: usize = 8;
+/// Maximum number of questions of one answer to a call.
+const MAX_OF_ANSWER: usize = 32;
 
 /// A question of a server to the user, during a call of one of its tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,24 @@ pub struct Elicitation {
     pub message: String,
     /// Way to answer.
     pub mode: ElicitationMode,
+    asking: Asking,
+}
+
+impl Elicitation {
+    /// Returns false once the call has ended: an answer is not sent any more.
+    pub fn is_open(&self) -> bool {
+        self.asking.0.strong_count() > 0
+    }
+}
+
+/// The wait for an answer. All are equal.
+#[derive(Clone, Debug, Default)]
+struct Asking(Weak<()>);
+
+impl PartialEq for Asking {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Way to answer an [`Elicitation`].
@@ -70,12 +89,12 @@ pub(super) struct Questions {
     /// Number of open questions.
     open: watch::Sender<usize>,
     /// Number of running calls.
-    calls: AtomicUsize,
+    calls: watch::Sender<usize>,
 }
 
 impl Questions {
     pub fn new(server: Arc<str>, ask: Option<Ask>, limits: McpLimits) -> Self {
-        Self { server, ask, limits, open: watch::Sender::new(0), calls: AtomicUsize::new(0) }
+        Self { server, ask, limits, open: watch::Sender::new(0), calls: watch::Sender::new(0) }
     }
 
     /// Features of this client: tasks, and questions if somebody answers them.
@@ -92,19 +111,27 @@ impl Questions {
 
     /// Counts a call until the guard is dropped: questions without one are declined.
     pub fn call(&self) -> Call<'_> {
-        self.calls.fetch_add(1, Ordering::AcqRel);
+        self.calls.send_modify(|calls| *calls += 1);
         Call(self)
     }
 
     /// Asks the user. A question that nobody can answer is declined.
     pub async fn ask(&self, question: ElicitRequestParams) -> ElicitResult {
         let declined = || ElicitResult::new(ElicitationAction::Decline);
-        let is_in_a_call = self.calls.load(Ordering::Acquire) > 0;
+        let mut calls = self.calls.subscribe();
+        let is_in_a_call = *calls.borrow_and_update() > 0;
         let Some(ask) = self.ask.as_ref().filter(|_| is_in_a_call) else { return declined() };
-        let Some(question) = self.question(question) else { return declined() };
+        let Some(mut question) = self.question(question) else { return declined() };
+        let asking = Arc::new(());
+        question.asking = Asking(Arc::downgrade(&asking));
         let Some(_open) = Open::of(&self.open) else { return declined() };
         let is_form = matches!(question.mode, ElicitationMode::Form { .. });
-        match ask(question).await {
+        let answer = tokio::select! {
+            answer = ask(question) => answer,
+            _ = calls.wait_for(|calls| *calls == 0) => ElicitationAnswer::Cancel,
+        };
+        drop(asking);
+        match answer {
             ElicitationAnswer::Accept(values) if is_form => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(values))
             }
@@ -130,13 +157,14 @@ impl Questions {
             _ => return None,
         };
         let end = message.floor_char_boundary(self.limits.max_description_bytes);
-        Some(Elicitation { server: self.server.to_string(), message: message[..end].to_owned(), mode })
+        let message = message[..end].to_owned();
+        Some(Elicitation { server: self.server.to_string(), message, mode, asking: Asking::default() })
     }
 
     /// Answers the requests of a call that needs more input. `None` if one of them is no question to the
-    /// user, or nobody answers any.
+    /// user, there are more than 32, nobody answers any, or the user cancels one.
     pub async fn answer(&self, requests: InputRequests) -> Option<InputResponses> {
-        self.ask.as_ref()?;
+        self.ask.as_ref().filter(|_| requests.len() <= MAX_OF_ANSWER)?;
         let mut responses = InputResponses::new();
         for (key, request) in requests {
             let InputRequest::Elicitation(question) = request else {
@@ -144,6 +172,9 @@ impl Questions {
                 return None;
             };
             let answer = self.ask(question.params).await;
+            if answer.action == ElicitationAction::Cancel {
+                return None;
+            }
             responses.insert(key, serde_json::to_value(answer).ok()?);
         }
         Some(responses)
@@ -175,7 +206,7 @@ pub(super) struct Call<'a>(&'a Questions);
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.0.calls.fetch_sub(1, Ordering::AcqRel);
+        self.0.calls.send_modify(|calls| *calls -= 1);
     }
 }
 

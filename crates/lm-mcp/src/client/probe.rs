@@ -3,7 +3,7 @@
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, JsonRpcError, JsonRpcMessage, JsonRpcResponse, PingRequest,
-    RequestId, ServerResult,
+    ProtocolVersion, RequestId, ServerResult,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -83,11 +83,21 @@ impl<T> Probe<T> {
         Some(JsonRpcMessage::Error(JsonRpcError::new(Some(asked.id.clone()), error)))
     }
 
-    /// Returns true for a result of another kind, from a server that takes the question for the handshake.
-    fn is_of_another_kind(&self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
-        let JsonRpcMessage::Response(JsonRpcResponse { id, result, .. }) = message else { return false };
+    /// Returns true for an answer that shows that the server has no such revision: an error, a list of other
+    /// revisions, or a result of another kind, from a server that takes the question for the handshake.
+    fn is_refusal(&self, message: &RxJsonRpcMessage<RoleClient>) -> bool {
+        let (id, knows) = match message {
+            JsonRpcMessage::Response(JsonRpcResponse {
+                id,
+                result: ServerResult::DiscoverResult(found),
+                ..
+            }) => (id, found.supported_versions.contains(&ProtocolVersion::V_2026_07_28)),
+            JsonRpcMessage::Response(JsonRpcResponse { id, .. }) => (id, false),
+            JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => (id, false),
+            _ => return false,
+        };
         let is_waiting = self.asked.as_ref().is_some_and(|asked| *id == asked.id && !asked.is_late);
-        is_waiting && !matches!(result, ServerResult::DiscoverResult(_))
+        is_waiting && !knows
     }
 
     /// Returns true for an answer that rmcp does not wait for: one that is late, or that to the `ping`.
@@ -160,7 +170,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Probe<T> {
                 },
             };
             match received {
-                Some(message) if self.is_of_another_kind(&message) => return self.late(),
+                Some(message) if self.is_refusal(&message) => return self.late(),
                 Some(message) if self.drops(&message) => {}
                 received => return received,
             }

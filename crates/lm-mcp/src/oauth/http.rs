@@ -46,6 +46,7 @@ impl OAuthHttp {
         if redirect_policy == OAuthHttpRedirectPolicy::Stop {
             client = client.redirect(Policy::none());
         }
+        let is_post = request.method() == axum::http::Method::POST;
         let failed = |error: reqwest::Error| OAuthHttpClientError::from(http_client::failure(&error));
         let mut answer = client.build()?.execute(request).await.map_err(failed)?;
         let mut response = Response::builder().status(answer.status());
@@ -65,7 +66,11 @@ impl OAuthHttp {
                 .into());
             }
         }
-        Ok(response.body(without_extras(body))?)
+        let body = match is_post && !answer.status().is_success() {
+            true => error_alone(body),
+            false => usable(body)?,
+        };
+        Ok(response.body(body)?)
     }
 }
 
@@ -86,10 +91,36 @@ pub(super) fn check(url: &Url, server: &Url) -> Result<(), String> {
 }
 
 /// An answer with tokens without the members that are not used.
-fn without_extras(body: Vec<u8>) -> Vec<u8> {
+///
+/// # Errors
+/// When its access token cannot be sent.
+fn usable(body: Vec<u8>) -> Result<Vec<u8>, String> {
     match serde_json::from_slice::<Map<String, Value>>(&body) {
         Ok(mut members) if members.contains_key("access_token") => {
+            let token = members["access_token"].as_str().unwrap_or_default();
+            if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err("the access token is empty or has characters that no header can have".to_owned());
+            }
+            if !members
+                .get("token_type")
+                .and_then(Value::as_str)
+                .is_some_and(|kind| kind.eq_ignore_ascii_case("bearer"))
+            {
+                return Err("the token is of another type than `Bearer`".to_owned());
+            }
             members.retain(|name, _| TOKEN_MEMBERS.contains(&name.as_str()));
+            Ok(Value::Object(members).to_string().into_bytes())
+        }
+        _ => Ok(body),
+    }
+}
+
+/// The code of an error, without its description: that may quote the code or the token of the request, and
+/// rmcp writes it to its log.
+fn error_alone(body: Vec<u8>) -> Vec<u8> {
+    match serde_json::from_slice::<Map<String, Value>>(&body) {
+        Ok(mut members) if members.contains_key("error") => {
+            members.retain(|name, _| name == "error");
             Value::Object(members).to_string().into_bytes()
         }
         _ => body,
@@ -113,9 +144,30 @@ mod tests {
 
     #[test]
     fn unused_tokens_are_dropped() {
-        let of = |text: &str| String::from_utf8(without_extras(text.into())).expect("text");
-        let answer = r#"{"access_token":"a","id_token":"b","expires_in":1}"#;
-        assert_eq!(of(answer), r#"{"access_token":"a","expires_in":1}"#);
-        assert_eq!(of(r#"{"issuer": "x"}"#), r#"{"issuer": "x"}"#);
+        let of = |text: &str| usable(text.into()).map(|body| String::from_utf8(body).expect("text"));
+        let answer = r#"{"access_token":"a","id_token":"b","token_type":"bearer","expires_in":1}"#;
+        let used = r#"{"access_token":"a","token_type":"bearer","expires_in":1}"#;
+        assert_eq!(of(answer), Ok(used.to_owned()));
+        assert_eq!(of(r#"{"issuer": "x"}"#), Ok(r#"{"issuer": "x"}"#.to_owned()));
+    }
+
+    #[test]
+    fn tokens_that_cannot_be_sent_are_refused() {
+        for answer in [
+            r#"{"access_token":"","token_type":"Bearer"}"#,
+            r#"{"access_token":"a\r\nb","token_type":"Bearer"}"#,
+            r#"{"access_token":7,"token_type":"Bearer"}"#,
+            r#"{"access_token":"a","token_type":"mac"}"#,
+            r#"{"access_token":"a"}"#,
+        ] {
+            assert!(usable(answer.into()).is_err(), "{answer}");
+        }
+    }
+
+    #[test]
+    fn errors_have_no_descriptions() {
+        let answer = r#"{"error":"invalid_grant","error_description":"bad SECRET"}"#;
+        assert_eq!(error_alone(answer.into()), br#"{"error":"invalid_grant"}"#);
+        assert_eq!(error_alone(b"no JSON".to_vec()), b"no JSON");
     }
 }

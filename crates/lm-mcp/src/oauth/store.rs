@@ -184,6 +184,9 @@ impl fmt::Debug for TokenStore {
 
 /// Reads the file; there are no logins without it.
 fn read(path: &Path) -> io::Result<Entries> {
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(invalid("this is no file".to_owned()));
+    }
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Entries::new()),
         file => file?,
@@ -193,7 +196,11 @@ fn read(path: &Path) -> io::Result<Entries> {
     check_size(text.len())?;
     // Not serde's message, which may quote a token.
     let damaged = |error: serde_json::Error| {
-        invalid(format!("line {}, column {} is not what this program writes", error.line(), error.column()))
+        invalid(format!(
+            "line {}, column {} is not what this program writes; without the file you can log in anew",
+            error.line(),
+            error.column()
+        ))
     };
     let Content { version, servers }: Content<serde_json::Value> =
         serde_json::from_str(&text).map_err(damaged)?;

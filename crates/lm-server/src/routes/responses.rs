@@ -10,7 +10,7 @@ use lm_api::{
     ApiError, CompactionRequest, CompactionWriter, Frame, ResponsesRequest, ResponsesWriter, Running,
     StoredResponse, StreamError, item_page,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::body::JsonBody;
 use super::chat::{self, Started};
@@ -59,13 +59,15 @@ async fn in_background(app: SharedApp, request: ResponsesRequest) -> Result<Resp
         };
         drop(cancel);
         // A response that was cancelled has its state already.
-        if app.background.take(&id).is_some()
-            && let Err((error, frame)) = ended
-        {
+        let is_cancelled = app.background.take(&id).is_none();
+        if !is_cancelled && let Err((error, frame)) = ended {
             app.responses.end(&id, Some(&error));
             events.iter().zip(frame).for_each(|(events, frame)| push(events, frame));
         }
         if let Some(events) = events {
+            if is_cancelled && let Ok(stored) = find(&app, &id) {
+                push(&events, cancelled(&stored.object, events.next_number()));
+            }
             events.end();
         }
     });
@@ -85,6 +87,13 @@ async fn record(
         push(events, frame.map_err(|StreamError { error, frame }| (error, Some(frame)))?);
     }
     Ok(())
+}
+
+/// The last event of a cancelled response, so that its readers do not take the end for a lost connection.
+fn cancelled(response: &Value, number: usize) -> Frame {
+    const NAME: &str = "response.incomplete";
+    let data = json!({"type": NAME, "sequence_number": number, "response": response});
+    Frame { event: Some(NAME), ..Frame::new(data) }
 }
 
 fn push(events: &EventLog, frame: Frame) {

@@ -34,7 +34,8 @@ use limits::{CacheCosts, Costs, Machine, Rates};
 const EXAMPLES: &str = "\
 Examples:
   lm bench
-  lm bench ./Qwen3-0.6B --quantize q4
+  lm bench ./Qwen3-0.6B --quantize q4      # several minutes
+  lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0 --sequences 1 --runs 1
   lm bench ./Qwen3-0.6B --quantize q4 --only decode --decode 0,4096 --kv q8 --json
   lm bench ./SmolVLM-256M --only image,image_prefill --image cat.png
   lm bench ./Qwen3-0.6B --quantize q4 --profile --prefill 512 --decode 0,4096

@@ -53,7 +53,10 @@ impl fmt::Display for Cpu {
         match (self.origin, prefetch::file()) {
             (Origin::Forced, _) => writeln!(f, "forced by LM_PREFETCH"),
             (Origin::Measured, Some(file)) => writeln!(f, "measured by an earlier run: {}", file.display()),
-            _ => writeln!(f, "the vendor's default; a model of over 100 MB measures it when it is loaded"),
+            _ => writeln!(
+                f,
+                "the vendor's default; measured when a model of over 100 MB is loaded, if that takes 50 ms at most"
+            ),
         }
     }
 }
