@@ -42,6 +42,12 @@ impl Interrupt {
         first.inspect(|turn| turn.cancel()).is_some()
     }
 
+    /// Returns true if the running turn is cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        turn.as_ref().is_some_and(CancelHandle::is_cancelled)
+    }
+
     fn set(&self, turn: Option<CancelHandle>) {
         *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
     }
@@ -76,8 +82,8 @@ mod tests {
         let turn = CancelHandle::new();
         {
             let _guard = interrupt.during(turn.clone());
-            assert!(interrupt.cancel());
-            assert!(!interrupt.cancel());
+            assert!(!interrupt.is_cancelled() && interrupt.cancel());
+            assert!(interrupt.is_cancelled() && !interrupt.cancel());
         }
         assert!(turn.is_cancelled());
         assert!(!interrupt.cancel());

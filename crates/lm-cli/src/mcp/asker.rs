@@ -27,6 +27,9 @@ impl Asker {
     /// Asks the user. Without a terminal the question is declined; Ctrl-C cancels the turn as well.
     pub fn answer(&self, question: &Elicitation) -> ElicitationAnswer {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.has_ended(question) {
+            return ElicitationAnswer::Cancel;
+        }
         let server = one_line(&question.server);
         if !lines.is_terminal() {
             eprintln!("note: MCP server \"{server}\" asks a question: without a terminal it is declined");
@@ -43,6 +46,11 @@ impl Asker {
             ElicitationMode::Url { url } => self.page(question, url, &mut lines),
         };
         answered.map_or_else(|Ended(answer)| answer, ElicitationAnswer::Accept)
+    }
+
+    /// Returns true if nobody waits for the answer: the call has ended, or the turn was cancelled.
+    fn has_ended(&self, question: &Elicitation) -> bool {
+        !question.is_open() || self.interrupt.is_cancelled()
     }
 
     /// Asks for the values of a form, one by one.
@@ -95,7 +103,7 @@ impl Asker {
     /// Reads a line. One that comes after the end of the call is the user's next message.
     fn line(&self, question: &Elicitation, prompt: &str, lines: &mut Lines) -> Result<String, Ended> {
         match lines.line(prompt) {
-            Ok(Line::Text(text)) if !question.is_open() => {
+            Ok(Line::Text(text)) if self.has_ended(question) => {
                 eprintln!("note: the question has ended; the line is a message of the chat");
                 lines.give_back(text);
                 Err(Ended(ElicitationAnswer::Cancel))

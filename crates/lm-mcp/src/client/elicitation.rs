@@ -162,7 +162,7 @@ impl Questions {
     }
 
     /// Answers the requests of a call that needs more input. `None` if one of them is no question to the
-    /// user, there are more than 32, nobody answers any, or the user cancels one.
+    /// user, there are more than 32, or nobody answers any.
     pub async fn answer(&self, requests: InputRequests) -> Option<InputResponses> {
         self.ask.as_ref().filter(|_| requests.len() <= MAX_OF_ANSWER)?;
         let mut responses = InputResponses::new();
@@ -172,9 +172,6 @@ impl Questions {
                 return None;
             };
             let answer = self.ask(question.params).await;
-            if answer.action == ElicitationAction::Cancel {
-                return None;
-            }
             responses.insert(key, serde_json::to_value(answer).ok()?);
         }
         Some(responses)
