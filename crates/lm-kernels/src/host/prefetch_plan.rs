@@ -141,7 +141,27 @@ pub(super) fn is_far() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "starts a process")]
+    fn forced_plan_stays() {
+        if let Some(plan) = PrefetchPlan::requested().expect("a plan") {
+            PrefetchPlan::ALL.into_iter().for_each(PrefetchPlan::set);
+            assert_eq!(PrefetchPlan::current(), plan);
+            return;
+        }
+        for plan in PrefetchPlan::ALL {
+            // A process of its own: the variable is read once.
+            let mut child = Command::new(env::current_exe().unwrap());
+            let child = child.args(["--exact", "host::prefetch_plan::tests::forced_plan_stays"]);
+            let output = child.env(VARIABLE, plan.name()).output().unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
+        }
+    }
 
     #[test]
     fn plans_have_names() {
