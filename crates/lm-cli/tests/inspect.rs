@@ -102,6 +102,7 @@ fn prefetch_plan_is_forced_or_measured_or_the_default() {
     assert_eq!(origin, "default");
     for plan in ["near", "far"] {
         assert_eq!(read(Some(plan)), [plan, "forced"]);
+        assert_eq!(read(None), [&default, "default"], "a forced plan is not kept");
     }
     let (code, error) = prefetches(caches.path(), Some("middle"));
     assert_ne!(code, Some(0));
