@@ -194,6 +194,28 @@ mod tests {
     }
 
     #[test]
+    fn marks_are_the_first_places_after_multiples() {
+        let tokenizer = tokenizer();
+        for long in [None, Some(3)] {
+            let history = history(40, long);
+            let places: Vec<usize> = (2..=history.len()).step_by(2).collect();
+            let cut = HistoryCut {
+                tokenizer: &tokenizer,
+                preface: &[],
+                tools: &[],
+                history: &history,
+                places: &places,
+                context_tokens: 256,
+                reply_tokens: 0,
+            };
+            let multiple = |place: usize| cut.count(&history[..place]) / cut.quantum();
+            let is_mark = |place: &usize| multiple(*place) > multiple(place - 2);
+            let expected: Vec<usize> = places.iter().copied().filter(is_mark).collect();
+            assert_eq!(cut.marks(), expected, "{long:?}");
+        }
+    }
+
+    #[test]
     fn long_message_is_one_step_between_marks() {
         let (marks, quantum) = marks(&history(30, Some(3)), 512);
         assert!(400 > 2 * quantum);
