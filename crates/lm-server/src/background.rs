@@ -201,6 +201,8 @@ mod tests {
         assert!(background.events("0").is_none() && background.events("1").is_some());
         background.forget("1");
         assert!(background.events("1").is_none());
+        background.add("next", CancelHandle::new(), Some(EventLog::new()));
+        assert!(background.take("next").is_some());
         background.add("plain", CancelHandle::new(), None);
         assert!(background.take("plain").is_some() && background.events("2").is_some());
     }
