@@ -138,3 +138,20 @@ impl ResponseWriter for CompactionWriter {
         Frame::named("error", json!({"message": error.message}))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_conversations_are_cut_after_the_instructions() {
+        let body = json!({"instructions": "Be kind.", "input": "Hello!"});
+        let request =
+            CompactionRequest::from_json_within(body, &ResponseStore::default(), &Limits::default());
+        let chat = request.expect("a request").chat;
+        assert_eq!(chat.preface.messages, [Message::system("Be kind."), Message::user("Hello!")]);
+        assert_eq!(chat.last, Message::user(PROMPT));
+        assert!(chat.truncates);
+        assert_eq!(chat.max_output_tokens.map(|(_, most)| most), Some(MAX_TOKENS));
+    }
+}
