@@ -168,6 +168,32 @@ fn servers_with_a_handshake_ask_with_a_request() {
 }
 
 #[test]
+fn questions_outside_of_calls_are_declined() {
+    let (builder, seen, _runtime) = noting(|raw, request| match request["method"].as_str() {
+        Some("server/discover") => {
+            let error = json!({"code": -32601, "message": "unknown"});
+            raw.send_line(
+                json!({"jsonrpc": "2.0", "id": request["id"], "error": error}).to_string().as_bytes(),
+            );
+        }
+        Some("initialize") => drop(raw.answer(request, &handshake())),
+        Some("tools/list") => {
+            raw.answer(request, &json!({"tools": [raw::tool("t")]}));
+            let mut question = question();
+            (question["jsonrpc"], question["id"]) = (json!("2.0"), json!("q"));
+            raw.send_line(question.to_string().as_bytes());
+        }
+        _ => {}
+    });
+    let (builder, asked) = answering(accepted(), builder);
+    let _mcp = builder.connect().expect("connects");
+    let answer = || seen.lock().expect("no panic").iter().find(|message| message["id"] == "q").cloned();
+    wait_for("the question is answered", || answer().is_some());
+    assert_eq!(answer().expect("an answer")["result"], json!({"action": "decline"}));
+    assert!(asked.lock().expect("no panic").is_empty());
+}
+
+#[test]
 fn time_of_a_question_does_not_count() {
     let (builder, _, _runtime) = modern(asking_once);
     let limit = Duration::from_millis(500);
@@ -221,6 +247,20 @@ fn results_of_tasks_are_polled() {
     let call = seen.iter().find(|request| request["method"] == "tools/call").expect("a call");
     let declared = &call["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
     assert_eq!(declared["extensions"]["io.modelcontextprotocol/tasks"], json!({}));
+}
+
+#[test]
+fn questions_of_tasks_are_bounded() {
+    for (count, is_asked) in [(64, true), (65, false)] {
+        let questions: Value = (0..count).map(|number| (number.to_string(), question())).collect();
+        let needs = task("input_required", json!({"inputRequests": questions}));
+        let done = task("completed", json!({"result": raw::text("done")}));
+        let (builder, _, _runtime) = with_task(vec![needs, done]);
+        let (builder, asked) = answering(accepted(), builder);
+        let result = raw::call(&builder.connect().expect("connects"));
+        assert_eq!(result == "done", is_asked, "{count}: {result}");
+        assert_eq!(asked.lock().expect("no panic").len(), if is_asked { count } else { 0 });
+    }
 }
 
 #[test]

@@ -112,6 +112,52 @@ fn refused_refresh_needs_a_login() {
 }
 
 #[test]
+fn refused_refresh_forgets_no_other_login() {
+    let [site, other] =
+        [0, HOUR].map(|expires_in| Site::start(Settings { expires_in, ..Settings::default() }));
+    let tokens = TokenStore::in_memory();
+    log_in(config(&site), &tokens).expect("logs in");
+    log_in(config(&other), &tokens).expect("logs in");
+    site.settings().rejects_refresh = true;
+    assert!(matches!(connect(config(&site), &tokens), Err(Error::Unauthorized { .. })));
+    assert_eq!(tokens.servers().expect("in memory"), [other.mcp()]);
+    assert_eq!(call(&connect(config(&other), &tokens).expect("connects")), "ok");
+}
+
+/// A refresh token may be valid once.
+#[test]
+fn refresh_waits_for_another_program() {
+    let site = Site::start(Settings { expires_in: 0, ..Settings::default() });
+    let folder = tempfile::tempdir().expect("a folder");
+    let tokens = TokenStore::file(folder.path().join("tokens.json"));
+    log_in(config(&site), &tokens).expect("logs in");
+    site.settings().expires_in = HOUR;
+    let requests = || site.settings().token_requests.len();
+    let lock = std::fs::File::open(folder.path().join("tokens.json.lock")).expect("a file");
+    lock.lock().expect("is free");
+    let (before, mcp) = std::thread::scope(|scope| {
+        let connecting = scope.spawn(|| connect(config(&site), &tokens));
+        std::thread::sleep(Duration::from_millis(500));
+        let before = requests();
+        drop(lock);
+        (before, connecting.join().expect("no panic"))
+    });
+    assert_eq!(before, 1, "the login alone");
+    assert_eq!((call(&mcp.expect("connects")), requests()), (json!("ok"), 2));
+}
+
+#[test]
+fn answers_of_the_authorization_server_are_bounded() {
+    let padding =
+        |bytes: usize| Settings { metadata: json!({"x": "x".repeat(bytes)}), ..Settings::default() };
+    let tokens = TokenStore::in_memory();
+    log_in(config(&site(padding(1 << 19))), &tokens).expect("logs in");
+    let site = site(padding(1 << 20));
+    log_in(config(&site), &tokens).expect_err("more than 1 MiB");
+    assert!(site.settings().registrations.is_empty());
+}
+
+#[test]
 fn call_without_a_valid_token_says_so() {
     let site = site(Settings::default());
     let tokens = TokenStore::in_memory();

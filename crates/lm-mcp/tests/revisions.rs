@@ -39,6 +39,30 @@ fn server_without_a_handshake_gets_complete_requests() {
 }
 
 #[test]
+fn tools_are_listed_again_after_a_lost_subscription() {
+    let mut is_first = true;
+    let (builder, seen, _runtime) = client(move |raw, request| match request["method"].as_str() {
+        Some("server/discover") => drop(raw.answer(request, &discovered())),
+        Some("tools/list") => drop(raw.answer(request, &listed())),
+        Some("subscriptions/listen") => {
+            let meta = json!({"io.modelcontextprotocol/subscriptionId": request["id"]});
+            let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                "params": {"notifications": {"toolsListChanged": true}, "_meta": meta}});
+            raw.send_line(acknowledged.to_string().as_bytes());
+            // The first one ends at once.
+            if std::mem::take(&mut is_first) {
+                raw.answer(request, &json!({"resultType": "complete", "_meta": meta}));
+            }
+        }
+        _ => {}
+    });
+    let mcp = builder.connect().expect("connects");
+    wait_for("the tools are listed again", || mcp.generation() > 0);
+    let count = methods(&seen).iter().filter(|method| *method == "subscriptions/listen").count();
+    assert_eq!(count, 2);
+}
+
+#[test]
 fn silent_probe_costs_no_seconds() {
     let start = Instant::now();
     let (builder, seen, _runtime) = client(|raw, request| match request["method"].as_str() {
