@@ -17,7 +17,7 @@ use tokio::time::Instant;
 /// Maximum number of questions of a server that are open at the same time; further ones are declined.
 const MAX_OPEN: usize = 8;
 /// Maximum number of questions of one answer to a call.
-const MAX_OF_ANSWER: usize = 32;
+const MAX_OF_ANSWER: usize = 64;
 
 /// A question of a server to the user, during a call of one of its tools.
 #[derive(Clone, Debug, PartialEq)]
@@ -162,7 +162,7 @@ impl Questions {
     }
 
     /// Answers the requests of a call that needs more input. `None` if one of them is no question to the
-    /// user, there are more than 32, or nobody answers any.
+    /// user, there are more than 64, or nobody answers any.
     pub async fn answer(&self, requests: InputRequests) -> Option<InputResponses> {
         self.ask.as_ref().filter(|_| requests.len() <= MAX_OF_ANSWER)?;
         let mut responses = InputResponses::new();
