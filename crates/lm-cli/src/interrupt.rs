@@ -43,6 +43,7 @@ impl Interrupt {
     }
 
     /// Returns true if the running turn is cancelled.
+    #[cfg(any(test, feature = "mcp"))]
     pub fn is_cancelled(&self) -> bool {
         let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         turn.as_ref().is_some_and(CancelHandle::is_cancelled)

@@ -72,6 +72,7 @@ impl Lines {
     }
 
     /// Gives a line of the terminal back: it is the next one.
+    #[cfg(feature = "mcp")]
     pub fn give_back(&mut self, line: String) {
         if let Self::Terminal(editor) = self {
             editor.given_back = Some(line);
