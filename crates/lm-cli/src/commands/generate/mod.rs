@@ -1,15 +1,14 @@
 //! `lm generate`: one prompt, one reply.
 
+mod formats;
 mod ids;
 
 use std::convert::Infallible;
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lm_conversation::{Conversation, ConversationEvent, ResponseFormat, ToolChoice, TurnOptions};
-use lm_processors::{Layout, gbnf_grammar, is_gbnf, json_grammar};
 use lm_session::{
     CancelHandle, ConstraintSpec, Engine, FinishReason, Finished, GenerateParams, SessionConfig, SessionEvent,
 };
@@ -19,10 +18,11 @@ use serde_json::{Value, json};
 use crate::args::{ChatArgs, PromptArgs, PromptSource, RunArgs, SamplerArgs, usage};
 use crate::failure::session_error;
 use crate::interrupt::{Interrupt, is_interrupt};
-use crate::json_file::{self, BOM};
+use crate::json_file::BOM;
 use crate::locate::locate;
 use crate::screen::{CallsTo, Screen};
 use crate::{events, media, model, prompt_ids};
+use formats::{grammar_name, read_grammar, read_schema, regex};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -191,54 +191,9 @@ impl ReplyArgs {
     }
 }
 
-/// Reads a grammar as Lark text: the grammar itself, or the file of that path.
-fn read_grammar(grammar: &str) -> Result<String> {
-    let text = match is_grammar_text(grammar) {
-        true => grammar.to_owned(),
-        false => {
-            fs::read_to_string(grammar).with_context(|| format!("--grammar {grammar} cannot be read"))?
-        }
-    };
-    if !is_gbnf(&text) {
-        return Ok(text);
-    }
-    Ok(gbnf_grammar(&text).with_context(|| grammar_name(grammar))?.lark)
-}
-
-fn is_grammar_text(grammar: &str) -> bool {
-    grammar.contains("::=") || grammar.contains('\n') || grammar.trim_start().starts_with("start:")
-}
-
-/// Option and file of a grammar, for errors.
-fn grammar_name(grammar: &str) -> String {
-    if is_grammar_text(grammar) { "--grammar".to_owned() } else { format!("--grammar {grammar}") }
-}
-
 /// Parser of `--tool-choice` for clap.
 fn tool_choice(text: &str) -> Result<ToolChoice, Infallible> {
     Ok(lm_api::tool_choice_word(text))
-}
-
-/// Checks the syntax of a regular expression.
-fn regex(pattern: &str) -> Result<String, String> {
-    match regex_syntax::parse(pattern) {
-        Ok(_) => Ok(pattern.to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Reads a schema: JSON text that begins with `{`, or the file of that path.
-///
-/// # Errors
-/// When it is not JSON, or not a schema that a grammar can be made of.
-fn read_schema(schema: &str) -> Result<Value> {
-    let schema: Value = match schema.trim_start().starts_with('{') {
-        true => serde_json::from_str(schema)
-            .map_err(|error| usage(format!("--schema: the text is not JSON: {error}")))?,
-        false => json_file::read(Path::new(schema)).with_context(|| format!("--schema {schema}"))?,
-    };
-    json_grammar(&schema, Layout::Exact).context("--schema")?;
-    Ok(schema)
 }
 
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
