@@ -26,6 +26,10 @@ const MAX_CONCURRENT: usize = 4;
 /// Stack size of the compiling thread: enough for recursion to [`MAX_DEPTH`], and through a chain of as many
 /// rules as [`MAX_BYTES`] have. Only what is used of it takes memory.
 const STACK_BYTES: usize = 512 << 20;
+/// Nice value that the compiling thread adds to that of the process: the steps of other requests, which use
+/// all cores, have ten times its share of a core.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// Returns the whole content of `spec` as text, which is its cache key.
 ///
@@ -80,6 +84,7 @@ fn within<T: Send + 'static>(
     let flag = abandoned.clone();
     let work = move || {
         let _permit = permit;
+        lower_priority();
         let _ = done.send(compile(&flag)); // The receiver may have timed out.
     };
     let thread = thread::Builder::new().name("lm-grammar".to_owned()).stack_size(STACK_BYTES);
@@ -93,6 +98,19 @@ fn within<T: Send + 'static>(
             Error::ConstraintFailed { message: "the compilation panicked".to_owned() }
         }
     })
+}
+
+/// Lowers the priority of the calling thread by [`NICE`], for good. Elsewhere than on Linux nice values are
+/// those of the process, and nothing is done.
+fn lower_priority() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{getpriority_process, setpriority_process};
+        let lower = getpriority_process(None).and_then(|nice| setpriority_process(None, nice + NICE));
+        if let Err(error) = lower {
+            tracing::debug!(%error, "a grammar is compiled at full priority");
+        }
+    }
 }
 
 /// Flag of an abandoned compilation. It is checked between the steps of a compilation: reading the grammar,
@@ -195,5 +213,13 @@ mod tests {
         }
         // Waits for the permit of an ended compilation.
         within(MAX_TIME, &PERMITS, |_| ()).expect("a free permit");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn steps_have_priority_over_compilations() {
+        let nice = || rustix::process::getpriority_process(None).expect("a nice value");
+        let compiling = with_timeout(move |_| nice()).expect("compiled");
+        assert_eq!(compiling, (nice() + NICE).min(19));
     }
 }
