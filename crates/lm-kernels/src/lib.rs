@@ -25,7 +25,7 @@ pub use host::{
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
-    ALL as ALL_OPS, Experts, InputSum, InputSums, KvPool, Op, Weight, attention, attention_shared, delta_net,
-    embedding, from_host, gated, glu, layer_norm, linear, linear_add, linear_bias, moe, qkv, rms_norm, rope,
-    segment_attention, short_conv, to_host,
+    ALL as ALL_OPS, Experts, InputSum, InputSums, KvPool, Op, Weight, attention, attention_shared,
+    batched_linear, delta_net, embedding, from_host, gated, glu, layer_norm, linear, linear_add, linear_bias,
+    moe, qkv, rms_norm, rope, segment_attention, short_conv, to_host,
 };

@@ -48,7 +48,7 @@ pub use attention::{AttentionSpec, attention};
 pub use causal_conv::CausalConv;
 pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, HeadOrder, delta_net};
 pub use isa::Isa;
-pub use linear::{Input, Output, Then, gated, linear, linears};
+pub use linear::{Input, Output, Then, batched_linear, gated, linear, linears};
 pub use moe::{ExpertBiases, Experts, Routing, moe};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use pack::{

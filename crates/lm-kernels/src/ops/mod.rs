@@ -9,6 +9,7 @@
 
 mod attention;
 mod backend;
+mod batched_linear;
 mod bias;
 mod buffer_pool;
 mod delta_net;
@@ -36,6 +37,7 @@ mod transfer;
 mod weight;
 
 pub use attention::{attention, attention_shared};
+pub use batched_linear::batched_linear;
 pub use delta_net::delta_net;
 pub use embedding::embedding;
 pub use gated::gated;
@@ -67,6 +69,7 @@ pub struct Op {
 /// Every operation, in alphabetical order. The conformance test has a check for each entry.
 pub const ALL: &[&Op] = &[
     &attention::OP,
+    &batched_linear::OP,
     &delta_net::OP,
     &embedding::OP,
     &gated::OP,

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use lm_kernels::{Device, PackedMatrix, Source, Weight, WeightFormat, embedding, from_host, linear, to_host};
+use lm_kernels::{
+    Device, PackedMatrix, Source, Weight, WeightFormat, batched_linear, embedding, from_host, linear, to_host,
+};
 
 use super::{Random, Target, assert_close};
 
@@ -58,6 +60,28 @@ pub fn check(target: &Target) {
                 let what = format!("linear {format} [{m}, {cols}] · [{rows}, {cols}]ᵀ on {}", target.device);
                 assert_close(&what, &got, &expected, |i| tolerance[i]);
             }
+        }
+    }
+}
+
+/// Matrices whose borders fall within tiles and on them.
+pub fn check_batched(target: &Target) {
+    let mut random = Random::new(6);
+    for format in FORMATS {
+        for (count, out, cols, m) in
+            [(1, 16, 32, 3), (4, 5, 64, 1), (3, 32, 40, 2), (7, 9, 96, 19), (16, 24, 256, 1)]
+        {
+            let (weight, meant) = weight(target, format, count * out, cols, &mut random);
+            let x = random.values(count * m * cols, 3.0);
+            let got = batched_linear(from_host(x.clone(), [count, m, cols], &target.burn), &weight);
+            assert_eq!(got.dims(), [count, m, out]);
+            let parts = x.chunks(m * cols).zip(meant.chunks(out * cols));
+            let products = parts.map(|(x, meant)| product(x, meant, cols, |row| seen(target, format, row)));
+            let (expected, tolerance): (Vec<_>, Vec<_>) = products.unzip();
+            let (expected, tolerance) = (expected.concat(), tolerance.concat());
+            let shape = format!("[{count}, {m}, {cols}] · [{count}, {out}, {cols}]ᵀ");
+            let what = format!("batched_linear {format} {shape} on {}", target.device);
+            assert_close(&what, &to_host(got).unwrap(), &expected, |i| tolerance[i]);
         }
     }
 }

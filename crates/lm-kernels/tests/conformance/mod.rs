@@ -28,6 +28,7 @@ type Check = (&'static str, fn(&Target));
 
 const CHECKS: &[Check] = &[
     ("attention", attention::check),
+    ("batched_linear", linear::check_batched),
     ("delta_net", states::check_delta_net),
     ("embedding", linear::check_embedding),
     ("gated", fused::check_gated),

@@ -6,6 +6,7 @@
 //! Results do not depend on the number of activation rows, the threads or the vector width.
 
 mod activations;
+mod batched;
 mod block_tiles;
 mod blocks;
 mod float;
@@ -28,6 +29,8 @@ use super::pool::Pool;
 use super::profile::{self, Work};
 use super::split::SharedMatrix;
 use activations::{QuantizedRows, float_rows, gathered_floats};
+pub use batched::batched_linear;
+pub(super) use batched::matrix_of;
 pub use tasks::Then;
 pub(super) use tasks::{Epilogue, Layer, run};
 

@@ -11,7 +11,7 @@ mod tests;
 use super::activation::Activation;
 use super::isa::Isa;
 use super::lanes::LANES;
-use super::linear::{Epilogue, Input, Layer, Rows, Then, run};
+use super::linear::{Epilogue, Input, Layer, Rows, Then, matrix_of, run};
 use super::pack::PackedMatrix;
 use super::pool::Pool;
 use super::profile::{self, Work};
@@ -162,7 +162,7 @@ fn gated_products(isa: Isa, pool: &Pool, x: &[f32], experts: &Experts<'_>, group
     let weights: Vec<_> = grouped
         .groups
         .iter()
-        .map(|(expert, _)| stores.map(|store| of_expert(store, *expert, width)))
+        .map(|(expert, _)| stores.map(|store| matrix_of(store, *expert, width)))
         .collect();
     let layers = weights.iter().zip(&grouped.groups).map(|(weights, (expert, slots))| {
         let part = expert * width..(expert + 1) * width;
@@ -183,7 +183,7 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
     let mut results = vec![0.0; slots * width];
     let y = SharedMatrix::new(&mut results, width);
     let weights: Vec<_> =
-        grouped.groups.iter().map(|(expert, _)| of_expert(experts.down, *expert, width)).collect();
+        grouped.groups.iter().map(|(expert, _)| matrix_of(experts.down, *expert, width)).collect();
     let layers = weights.iter().zip(&grouped.groups).map(|(w, (expert, slots))| {
         let bias = experts.biases.map(|biases| &biases.down[expert * width..(expert + 1) * width]);
         let epilogue = Epilogue::Store { bias, then: Then::Store };
@@ -191,10 +191,4 @@ fn down_products(isa: Isa, pool: &Pool, gated: &[f32], experts: &Experts<'_>, gr
     });
     run(isa, pool, &input, &layers.collect::<Vec<_>>());
     results
-}
-
-/// The tiles of a matrix that hold an expert's rows; the first and the last may hold rows of neighbouring
-/// experts too.
-fn of_expert(store: &PackedMatrix, expert: usize, rows: usize) -> PackedMatrix {
-    store.row_range(expert * rows / LANES * LANES..(expert + 1) * rows)
 }

@@ -182,6 +182,14 @@ fn linear_equals_its_default_body() {
             let x = || noise_tensor([3, 64], 9, &device);
             let portable = linear::portable::<Dispatch>(x(), weight.matrix().clone());
             assert_close(&format!("linear {format}"), linear(x(), &weight), portable, tolerance);
+            let x = || noise_tensor([5, 3, 64], 10, &device);
+            let portable = batched_linear::portable::<Dispatch>(x(), weight.matrix());
+            assert_close(
+                &format!("batched_linear {format}"),
+                batched_linear(x(), &weight),
+                portable,
+                tolerance,
+            );
         }
     }
 }

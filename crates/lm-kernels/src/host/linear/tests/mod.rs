@@ -318,6 +318,26 @@ fn fused_layers_equal_separate_layers() {
 }
 
 #[test]
+fn batched_layers_equal_each_layer_alone() {
+    let mut random = Random(21);
+    for format in formats() {
+        for (count, out, m) in [(3, 16, 2), (5, 7, 1), (4, 40, 9)] {
+            let (w, x) = case(&mut random, format, count * out, 96, count * m);
+            for &isa in Isa::supported() {
+                let mut y = vec![f32::NAN; count * m * out];
+                batched::batched_linear_on(isa, &Pool::new(2), &w, count, &x, &mut y);
+                // Every layer over all rows; of its results those of its own rows and matrix.
+                let all = run(isa, 1, &w, &x, count * m);
+                for (row, y) in y.chunks_exact(out).enumerate() {
+                    let own = row * count * out + row / m * out;
+                    assert_eq!(y, &all[own..own + out], "{format} {count} of {out}, row {row}, {isa}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn empty_input_gives_empty_or_zero_output() {
     let empty = PackedMatrix::pack(WeightFormat::Q8, 3, 0, Source::F32(&[])).unwrap();
     assert_eq!(run(Isa::current(), 1, &empty, &[], 2), [0.0; 6]);
