@@ -73,6 +73,8 @@ FILES: list[tuple[str, str, int]] = [
     ("qwen3-tiny", "BF16", 14),
     ("qwen3-tiny", "Q8_0", 0),
     ("smollm3-tiny", "BF16", 0),
+    ("starcoder2-tiny", "BF16", 0),
+    ("starcoder2-tiny-plain", "BF16", 0),
 ]  # fmt: skip
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
 SENTENCEPIECE = ("gemma2", "gemma4", "gemma4_text", "phi3")
@@ -94,6 +96,7 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "qwen2-tiny-yarn": {"use_sliding_window": False},
     "qwen3_5-tiny": {},
     "qwen3_5-tiny-vision": {},
+    "starcoder2-tiny": {"sliding_window": None},
 }
 TOLERANCE = 2e-4
 

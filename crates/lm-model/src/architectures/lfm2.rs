@@ -79,7 +79,6 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
 #[derive(Deserialize)]
 #[allow(non_snake_case, reason = "as the key is written")]
 struct Keys {
-    norm_eps: f64,
     /// True if the given width is that of an ungated feed-forward block, to be converted to that of a gated
     /// one.
     block_auto_adjust_ff_dim: bool,
@@ -103,16 +102,12 @@ const MAX_WIDTH: usize = 1 << 20;
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
-    if !(keys.norm_eps > 0.0 && keys.norm_eps < 1.0) {
-        return Err(invalid("norm_eps", keys.norm_eps, "a number between 0 and 1"));
-    }
     let config = &ModelConfig {
-        rms_norm_eps: keys.norm_eps,
         intermediate_size: feed_forward_width(config, &keys)?,
         tie_word_embeddings: keys.tie_embedding.unwrap_or(config.tie_word_embeddings),
         attention_bias: false, // Neither is a key of LFM2.
         mlp_bias: false,
-        ..config.clone()
+        ..config.with_norm_eps("norm_eps")?
     };
     if !(2..=MAX_KERNEL_SIZE).contains(&keys.conv_L_cache) {
         return Err(invalid("conv_L_cache", keys.conv_L_cache, format!("2 to {MAX_KERNEL_SIZE}")));

@@ -18,6 +18,7 @@ mod qwen3;
 mod qwen3_5;
 mod qwen3_moe;
 mod smollm3;
+mod starcoder2;
 
 use std::collections::BTreeSet;
 
@@ -133,6 +134,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
+    &starcoder2::ARCHITECTURE,
 ];
 
 /// Reads the keys of a `config.json`; absent keys get the defaults of the architecture.

@@ -1,12 +1,14 @@
 //! Parameters of a decoder and their names in Hugging Face checkpoints.
 
 use std::borrow::Cow;
+use std::fmt;
 
 /// Parameter of a decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Param {
     Embedding,
     OutputNorm,
+    OutputNormBias,
     OutputHead,
     /// Per-layer embedding table: one row for all layers.
     PerLayerEmbedding,
@@ -26,6 +28,7 @@ pub(crate) enum Param {
 pub(crate) enum LayerParam {
     /// Pre-norm of the mixer.
     MixerPreNorm,
+    MixerPreNormBias,
     /// Post-norm of the mixer.
     MixerPostNorm,
     Query(Piece),
@@ -56,6 +59,7 @@ pub(crate) enum LayerParam {
     DeltaOutput(Piece),
     /// Pre-norm of the feed-forward block.
     MlpPreNorm,
+    MlpPreNormBias,
     /// Post-norm of the feed-forward block.
     MlpPostNorm,
     Gate(Piece),
@@ -106,6 +110,15 @@ pub(crate) enum Piece {
     Bias,
 }
 
+impl fmt::Display for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Weight => "weight",
+            Self::Bias => "bias",
+        })
+    }
+}
+
 /// Prefix of module names in PEFT's files.
 pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 
@@ -135,6 +148,20 @@ impl Param {
         matches!(self, Self::Layer(_, LayerParam::Conv1d(_)))
     }
 
+    /// Bias of a norm, for the norms that have one in some decoder.
+    pub(crate) fn norm_bias(self) -> Option<Self> {
+        match self {
+            Self::OutputNorm => Some(Self::OutputNormBias),
+            Self::Layer(layer, LayerParam::MixerPreNorm) => {
+                Some(Self::Layer(layer, LayerParam::MixerPreNormBias))
+            }
+            Self::Layer(layer, LayerParam::MlpPreNorm) => {
+                Some(Self::Layer(layer, LayerParam::MlpPreNormBias))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
         use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router};
@@ -148,6 +175,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
     let (layer, param) = match param {
         Param::Embedding => return "model.embed_tokens.weight".into(),
         Param::OutputNorm => return "model.norm.weight".into(),
+        Param::OutputNormBias => return "model.norm.bias".into(),
         Param::OutputHead => return "lm_head.weight".into(),
         Param::PerLayerEmbedding => return "model.embed_tokens_per_layer.weight".into(),
         Param::PerLayerProjection => return "model.per_layer_model_projection.weight".into(),
@@ -158,6 +186,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
     };
     let (module, piece) = match param {
         LayerParam::MixerPreNorm => ("input_layernorm", Piece::Weight),
+        LayerParam::MixerPreNormBias => ("input_layernorm", Piece::Bias),
         LayerParam::Query(piece) => ("self_attn.q_proj", piece),
         LayerParam::Key(piece) => ("self_attn.k_proj", piece),
         LayerParam::Value(piece) => ("self_attn.v_proj", piece),
@@ -168,6 +197,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward
         // block.
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", Piece::Weight),
+        LayerParam::MlpPreNormBias => ("post_attention_layernorm", Piece::Bias),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
         LayerParam::Conv1d(piece) => ("conv.conv", piece),
@@ -207,10 +237,6 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::LaurelLeft => ("laurel.linear_left", Piece::Weight),
         LayerParam::LaurelRight => ("laurel.linear_right", Piece::Weight),
         LayerParam::LaurelNorm => ("laurel.post_laurel_norm", Piece::Weight),
-    };
-    let piece = match piece {
-        Piece::Weight => "weight",
-        Piece::Bias => "bias",
     };
     format!("model.layers.{layer}.{module}.{piece}")
 }

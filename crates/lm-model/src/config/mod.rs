@@ -229,6 +229,19 @@ impl ModelConfig {
         self.stored_format().map(drop)
     }
 
+    /// Returns the config with the epsilon of its norms under another key.
+    pub(crate) fn with_norm_eps(&self, key: &str) -> Result<Self> {
+        match self.keys.get(key).and_then(Value::as_f64) {
+            Some(rms_norm_eps) if rms_norm_eps > 0.0 && rms_norm_eps < 1.0 => {
+                Ok(Self { rms_norm_eps, ..self.clone() })
+            }
+            _ => {
+                let value = self.keys.get(key).map_or_else(|| "absent".to_owned(), Value::to_string);
+                Err(invalid(key, value, "a number between 0 and 1"))
+            }
+        }
+    }
+
     /// Quantisation of the stored matrices.
     pub(crate) fn quantization(&self) -> Result<Option<Quantization>> {
         self.quantization_config.as_ref().map(Quantization::read).transpose()

@@ -11,7 +11,8 @@ use lm_tokenizer::TokenId;
 
 use self::blocks::{
     Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerLoader,
-    LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, ResidualBlock, Rope, ShortConv, load_norm,
+    LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, PlainMlp, ResidualBlock, Rope, ShortConv,
+    load_norm,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
@@ -20,7 +21,7 @@ use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
-use crate::nn::{RmsNorm, scaled};
+use crate::nn::{Norm, scaled};
 use crate::spec::{BidirectionalLayers, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
@@ -30,7 +31,7 @@ pub(crate) struct Decoder {
     per_layer_embedding: Option<PerLayerEmbedding>,
     streams: DecoderStreams,
     layers: Vec<Layer>,
-    norm: RmsNorm,
+    norm: Norm,
     ropes: Vec<Rope>,
     cache_layout: CacheLayout,
     bidirectional: BidirectionalLayers,
@@ -59,6 +60,7 @@ enum MixerBlock {
 
 enum MlpBlock {
     Gated(Box<GatedMlp>),
+    Plain(Box<PlainMlp>),
     Experts(Box<MoeMlp>),
     DenseAndMoe(Box<DenseAndMoe>),
 }
@@ -295,6 +297,7 @@ impl Layer {
         };
         let mlp = match &spec.mlp {
             Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated)?)),
+            Mlp::Plain(plain) => MlpBlock::Plain(Box::new(PlainMlp::load(loader, *plain)?)),
             Mlp::Experts(experts) => MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts)?)),
             Mlp::DenseAndMoe(gated, experts) => {
                 MlpBlock::DenseAndMoe(Box::new(DenseAndMoe::load(loader, *gated, experts)?))
@@ -333,6 +336,7 @@ impl Layer {
     fn feed_forward(&self, x: Tensor<2>, context: &ForwardContext) -> Result<Tensor<2>> {
         match &self.mlp {
             MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
+            MlpBlock::Plain(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
             MlpBlock::Experts(mlp) => mlp.add_to(x, &self.mlp_residual),
             MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.mlp_residual, context),
         }
@@ -341,7 +345,7 @@ impl Layer {
     /// Bytes of expert weights that a row is not routed to.
     fn inactive_bytes(&self) -> u64 {
         match &self.mlp {
-            MlpBlock::Gated(_) => 0,
+            MlpBlock::Gated(_) | MlpBlock::Plain(_) => 0,
             MlpBlock::Experts(experts) => experts.inactive_bytes(),
             MlpBlock::DenseAndMoe(both) => both.inactive_bytes(),
         }

@@ -24,7 +24,7 @@ enum Harmless {
 const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("attention.clamp_kqv", Zero, "0 clamps nothing"),
     ("attention.key_length_swa", As("attention.key_length"), "sliding layers have heads of the same width"),
-    ("attention.layer_norm_epsilon", Anything, "no norm takes a mean away; theirs has a key of its own"),
+    ("attention.layer_norm_epsilon", Anything, "only architectures with LayerNorm read it"),
     ("attention.max_alibi_bias", Zero, "0 biases no score"),
     ("attention.sliding_window", Zero, "0 disables the window"),
     ("attention.value_length_swa", As("attention.value_length"), "as key_length_swa"),

@@ -1,5 +1,7 @@
 use burn::tensor::Tensor;
-use lm_kernels::Weight;
+use lm_kernels::{Activation, Weight};
+
+use super::activated;
 
 /// `x · Wᵀ`, plus a bias where there is one.
 pub(crate) struct Linear {
@@ -13,6 +15,14 @@ impl Linear {
         match &self.bias {
             None => lm_kernels::linear(x, &self.weight),
             Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), None),
+        }
+    }
+
+    /// The activation of [`Linear::forward`].
+    pub(crate) fn activated(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
+        match &self.bias {
+            None => activated(lm_kernels::linear(x, &self.weight), activation),
+            Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), Some(activation)),
         }
     }
 

@@ -4,6 +4,7 @@ use burn::tensor::{Device as BurnDevice, Tensor};
 ///
 /// # Source
 /// Root Mean Square Layer Normalization, arXiv 1910.07467.
+#[derive(Clone)]
 pub(crate) struct RmsNorm {
     pub(crate) weight: Tensor<1>,
     pub(crate) eps: f32,
@@ -36,13 +37,5 @@ impl RmsNorm {
         let (shape, [len]) = (x.dims(), self.weight.dims());
         let parts = shape.iter().product::<usize>() / len;
         self.forward(x.reshape([parts, len])).reshape(shape)
-    }
-
-    /// Applies [`RmsNorm::forward_parts`] if there is a norm.
-    pub(crate) fn apply(norm: Option<&Self>, x: Tensor<3>) -> Tensor<3> {
-        match norm {
-            None => x,
-            Some(norm) => norm.forward_parts(x),
-        }
     }
 }

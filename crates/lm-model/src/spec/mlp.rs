@@ -9,6 +9,7 @@ use crate::config::{ModelConfig, invalid, unsupported};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mlp {
     Gated(GatedSpec),
+    Plain(PlainSpec),
     /// Mixture of experts: gated blocks; each row is routed to a few.
     Experts(ExpertsSpec),
     /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
@@ -23,6 +24,15 @@ pub(crate) struct GatedSpec {
     /// Bias of all three projections.
     pub(crate) bias: Bias,
     pub(crate) sparsity: Option<Sparsity>,
+}
+
+/// Ungated feed-forward block: `down(activation(up(x)))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PlainSpec {
+    pub(crate) intermediate_size: usize,
+    pub(crate) activation: Activation,
+    /// Bias of both projections.
+    pub(crate) bias: Bias,
 }
 
 /// Activation sparsity: gates keep their excess over a threshold of `deviations` standard deviations above
@@ -70,9 +80,28 @@ impl Mlp {
         }))
     }
 
+    /// Reads the ungated block of a config.
+    pub(crate) fn plain(config: &ModelConfig) -> Result<Self> {
+        Ok(Self::Plain(PlainSpec {
+            intermediate_size: config.intermediate_size,
+            activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
+            bias: config.mlp_bias.into(),
+        }))
+    }
+
+    /// Width inside the dense block, if there is one.
+    pub(crate) fn dense_width(&self) -> Option<usize> {
+        match self {
+            Self::Gated(gated) | Self::DenseAndMoe(gated, _) => Some(gated.intermediate_size),
+            Self::Plain(plain) => Some(plain.intermediate_size),
+            Self::Experts(_) => None,
+        }
+    }
+
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         match self {
             Self::Gated(gated) => gated.params(hidden),
+            Self::Plain(plain) => plain.params(hidden),
             Self::Experts(experts) => experts.params(hidden),
             Self::DenseAndMoe(gated, experts) => {
                 let norms = [
@@ -91,7 +120,7 @@ impl Mlp {
     /// The experts, if any.
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
-            Self::Gated(_) => None,
+            Self::Gated(_) | Self::Plain(_) => None,
             Self::Experts(experts) | Self::DenseAndMoe(_, experts) => Some(experts),
         }
     }
@@ -102,6 +131,17 @@ impl GatedSpec {
         let Self { intermediate_size: inner, bias, .. } = *self;
         [
             linear_params(LayerParam::Gate, [hidden, inner], bias),
+            linear_params(LayerParam::Up, [hidden, inner], bias),
+            linear_params(LayerParam::Down, [inner, hidden], bias),
+        ]
+        .concat()
+    }
+}
+
+impl PlainSpec {
+    fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
+        let Self { intermediate_size: inner, bias, .. } = *self;
+        [
             linear_params(LayerParam::Up, [hidden, inner], bias),
             linear_params(LayerParam::Down, [inner, hidden], bias),
         ]

@@ -15,7 +15,7 @@ pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, 
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{ExpertKeys, ExpertsSpec, RouterSoftmax};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
-pub(crate) use mlp::{GatedSpec, Mlp, Sparsity, activation};
+pub(crate) use mlp::{GatedSpec, Mlp, PlainSpec, Sparsity, activation};
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
@@ -33,7 +33,8 @@ pub(crate) struct DecoderSpec {
     pub(crate) vocab_size: usize,
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
-    /// Epsilon added to the mean square in every RMS norm.
+    pub(crate) norm_kind: NormKind,
+    /// Epsilon added to the mean square or to the variance in every norm.
     pub(crate) norm_eps: f32,
     pub(crate) norm_weight: NormWeight,
     /// Factor on embeddings of token ids.
@@ -109,6 +110,14 @@ pub(crate) enum BidirectionalLayers {
     Sliding,
 }
 
+/// Kind of a decoder's norms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NormKind {
+    Rms,
+    /// LayerNorm, with or without a bias.
+    Layer(Bias),
+}
+
 /// Stored form of a norm's weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NormWeight {
@@ -168,6 +177,7 @@ impl DecoderSpec {
             vocab_size: config.vocab_size,
             hidden_size: config.hidden_size,
             context_len: rope.context_len(config.max_position_embeddings),
+            norm_kind: NormKind::Rms,
             norm_eps: config.rms_norm_eps as f32,
             norm_weight: NormWeight::AsStored,
             embedding_scale: None,
@@ -201,6 +211,7 @@ impl DecoderSpec {
         let embedding = vec![self.vocab_size, self.hidden_size];
         let mut params =
             vec![(Param::Embedding, embedding.clone()), (Param::OutputNorm, vec![self.hidden_size])];
+        params.extend(self.norm_bias(Param::OutputNorm).map(|bias| (bias, vec![self.hidden_size])));
         if self.output_head == OutputHead::Separate {
             params.push((Param::OutputHead, embedding));
         }
@@ -209,9 +220,18 @@ impl DecoderSpec {
         params.extend(self.streams.iter().flat_map(|streams| streams.params(self.hidden_size)));
         for (index, layer) in self.layers.iter().enumerate() {
             let of_layer = |(param, shape)| (Param::Layer(index, param), shape);
-            params.extend(layer.params(self).into_iter().map(of_layer));
+            let of_layer = layer.params(self).into_iter().map(of_layer);
+            for (param, shape) in of_layer {
+                params.extend(self.norm_bias(param).map(|bias| (bias, shape.clone())));
+                params.push((param, shape));
+            }
         }
         params
+    }
+
+    /// Bias of a norm; `None` for a norm without one, and for other parameters.
+    pub(crate) fn norm_bias(&self, param: Param) -> Option<Param> {
+        param.norm_bias().filter(|_| self.norm_kind == NormKind::Layer(Bias::Present))
     }
 }
 

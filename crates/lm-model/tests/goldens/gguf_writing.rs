@@ -99,6 +99,7 @@ const IMPLIED: &[(&str, &str)] = &[
         }"#,
     ),
     ("qwen2-tiny-yarn", r#"{"use_sliding_window": false}"#),
+    ("starcoder2-tiny", r#"{"sliding_window": null}"#),
 ];
 
 /// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
@@ -300,6 +301,8 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("qwen3_5-tiny", "layer 0, order is Grouped;"),
     ("smollm3-tiny-list", "layer 0, rope is None;"),
     ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
+    ("starcoder2-tiny", "layer 0, window is Sliding(19)"),
+    ("starcoder2-tiny-relu2", "layer 0, activation is ReluSquared;"),
 ];
 
 /// The files represent the model: the same logits in 32 bits.

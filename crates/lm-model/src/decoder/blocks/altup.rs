@@ -5,7 +5,7 @@ use super::{ForwardContext, LayerLoader, PerLayerInput};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::Result;
 use crate::loader::WeightLoader;
-use crate::nn::RmsNorm;
+use crate::nn::Norm;
 use crate::spec::{AltUpSpec, CorrectionScale, DecoderSpec};
 
 /// Lower bound of a stream's mean square when it is rescaled.
@@ -69,7 +69,7 @@ fn rescale_to_rms(like: &Tensor<2>, x: Tensor<2>) -> Tensor<2> {
 /// # Source
 /// Alternating Updates, arXiv 2301.13310, with coefficients computed from the row as in Gemma 3n.
 pub(crate) struct AltUp {
-    router_norm: RmsNorm,
+    router_norm: Norm,
     router: Weight,
     prediction: Weight,
     correction: Weight,

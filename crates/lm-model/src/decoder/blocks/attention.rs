@@ -7,7 +7,7 @@ use super::{BlockInput, LayerLoader, Projection, ResidualBlock, Rotation};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::loader::AdaptedRows;
-use crate::nn::RmsNorm;
+use crate::nn::Norm;
 use crate::spec::{AttentionLayer, KvSource, OutputGate, Sinks};
 
 /// Grouped-query attention (GQA) over the paged cache.
@@ -16,7 +16,7 @@ use crate::spec::{AttentionLayer, KvSource, OutputGate, Sinks};
 /// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
     query: Projection,
-    query_norm: Option<RmsNorm>,
+    query_norm: Option<Norm>,
     /// `None` if another layer writes the rows' keys and values to the cache.
     key_values: Option<KeyValueProjections>,
     output: Projection,
@@ -30,10 +30,10 @@ pub(crate) struct Attention {
 /// Projections and norms of keys and values.
 struct KeyValueProjections {
     key: Projection,
-    key_norm: Option<RmsNorm>,
+    key_norm: Option<Norm>,
     /// `None`: values are the keys before norm and rotation.
     value: Option<Projection>,
-    value_norm: Option<RmsNorm>,
+    value_norm: Option<Norm>,
 }
 
 /// Data of a forward pass that all its layers share.
@@ -125,7 +125,7 @@ impl Attention {
                 (pairs.narrow(2, 0, head_dim), Some(gate.reshape([rows, num_heads * head_dim])))
             }
         };
-        let q = RmsNorm::apply(self.query_norm.as_ref(), q);
+        let q = Norm::apply(self.query_norm.as_ref(), q);
         match rotation {
             None => (q, gate),
             Some(rotation) => (rotation.queries(q), gate),
@@ -145,7 +145,7 @@ impl KeyValueProjections {
             }
         };
         let norms_values = attention.kv_source != KvSource::Projected;
-        let value_norm = norms_values.then(|| layer.unweighted_norm(attention.head_dim));
+        let value_norm = norms_values.then(|| Norm::Rms(layer.unweighted_norm(attention.head_dim)));
         let key_norm = attention.norm_lengths().map(|[_, len]| layer.norm(LayerParam::KeyNorm, len));
         Ok(Some(Self { key, key_norm: key_norm.transpose()?, value, value_norm }))
     }
@@ -157,8 +157,8 @@ impl KeyValueProjections {
             let [rows, _] = x.dims();
             x.reshape([rows, spec.num_kv_heads, spec.head_dim])
         });
-        let k = RmsNorm::apply(self.key_norm.as_ref(), k);
-        let v = RmsNorm::apply(self.value_norm.as_ref(), v);
+        let k = Norm::apply(self.key_norm.as_ref(), k);
+        let v = Norm::apply(self.value_norm.as_ref(), v);
         match rotation {
             None => [k, v],
             Some(rotation) => [rotation.keys(k), v],

@@ -3,7 +3,7 @@ use burn::tensor::Tensor;
 use super::{ForwardContext, GatedMlp, LayerLoader, MoeMlp, ResidualBlock};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::nn::RmsNorm;
+use crate::nn::{Norm, RmsNorm};
 use crate::spec::{ExpertsSpec, GatedSpec};
 
 /// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own
@@ -13,11 +13,11 @@ use crate::spec::{ExpertsSpec, GatedSpec};
 /// `Gemma4TextDecoderLayer` of transformers 5.23.
 pub(crate) struct DenseAndMoe {
     gated: GatedMlp,
-    gated_norm: RmsNorm,
+    gated_norm: Norm,
     router_norm: RmsNorm,
-    experts_pre_norm: RmsNorm,
+    experts_pre_norm: Norm,
     experts: MoeMlp,
-    experts_post_norm: RmsNorm,
+    experts_post_norm: Norm,
     /// Factor on the routing weight of each expert.
     factors: Vec<f32>,
 }

@@ -4,7 +4,7 @@ use lm_kernels::Weight;
 use super::{LayerLoader, ResidualBlock};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::nn::RmsNorm;
+use crate::nn::Norm;
 use crate::spec::AltUpSpec;
 
 /// LAuReL: a low-rank path parallel to attention, from its input to its output.
@@ -14,7 +14,7 @@ use crate::spec::AltUpSpec;
 pub(crate) struct Laurel {
     left: Weight,
     right: Weight,
-    norm: RmsNorm,
+    norm: Norm,
 }
 
 impl Laurel {

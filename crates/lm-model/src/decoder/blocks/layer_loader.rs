@@ -5,7 +5,7 @@ use super::load_norm;
 use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::error::Result;
 use crate::loader::WeightLoader;
-use crate::nn::RmsNorm;
+use crate::nn::{Norm, RmsNorm};
 use crate::spec::{Bias, DecoderSpec};
 
 /// Loader of one layer's parameters.
@@ -57,17 +57,17 @@ impl LayerLoader<'_, '_> {
         bias.if_present(|| self.vector(param(Piece::Bias), len))
     }
 
-    /// Loads a norm, whose weight is stored as the decoder's norms are.
-    pub(crate) fn norm(&mut self, param: LayerParam, len: usize) -> Result<RmsNorm> {
+    /// Loads a norm of the decoder's kind, whose weight is stored as the decoder's norms are.
+    pub(crate) fn norm(&mut self, param: LayerParam, len: usize) -> Result<Norm> {
         load_norm(self.loader, self.spec, self.param(param), len)
     }
 
-    /// Loads a norm whose stored weight is the factor itself, independent of the decoder's other norms.
+    /// Loads an RMS norm whose stored weight is the factor itself, independent of the decoder's other norms.
     pub(crate) fn norm_as_stored(&mut self, param: LayerParam, len: usize) -> Result<RmsNorm> {
         Ok(RmsNorm { weight: self.vector(param, len)?, eps: self.spec.norm_eps })
     }
 
-    /// Norm without a weight.
+    /// RMS norm without a weight.
     pub(crate) fn unweighted_norm(&self, len: usize) -> RmsNorm {
         RmsNorm::unweighted(self.loader.burn_device(), len, self.spec.norm_eps)
     }

@@ -1,8 +1,10 @@
+use burn::tensor::Tensor;
+
 use crate::checkpoint::Param;
 use crate::error::Result;
 use crate::loader::WeightLoader;
-use crate::nn::RmsNorm;
-use crate::spec::{DecoderSpec, NormWeight};
+use crate::nn::{LayerNorm, Norm, RmsNorm};
+use crate::spec::{DecoderSpec, NormKind, NormWeight};
 
 /// Loads a norm of a decoder.
 pub(crate) fn load_norm(
@@ -10,10 +12,20 @@ pub(crate) fn load_norm(
     spec: &DecoderSpec,
     param: Param,
     len: usize,
-) -> Result<RmsNorm> {
-    let norm = RmsNorm { weight: loader.vector(param, len)?, eps: spec.norm_eps };
-    Ok(match spec.norm_weight {
-        NormWeight::AsStored => norm,
-        NormWeight::OnePlus => norm.plus_one(),
+) -> Result<Norm> {
+    let (weight, eps) = (loader.vector(param, len)?, spec.norm_eps);
+    let weight = match spec.norm_weight {
+        NormWeight::AsStored => weight,
+        NormWeight::OnePlus => weight + 1.0,
+    };
+    Ok(match spec.norm_kind {
+        NormKind::Rms => Norm::Rms(RmsNorm { weight, eps }),
+        NormKind::Layer(_) => {
+            let bias = match spec.norm_bias(param) {
+                Some(bias) => loader.vector(bias, len)?,
+                None => Tensor::zeros([len], loader.burn_device()),
+            };
+            Norm::Layer(LayerNorm { weight, bias, eps })
+        }
     })
 }

@@ -6,7 +6,7 @@ use super::{ForwardContext, LayerLoader, load_norm};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::Result;
 use crate::loader::WeightLoader;
-use crate::nn::RmsNorm;
+use crate::nn::Norm;
 use crate::spec::{DecoderSpec, PerLayerInputs};
 
 /// Per-layer embeddings: for each layer, a slice of a row of one wide table plus a slice of a projection of
@@ -16,7 +16,7 @@ use crate::spec::{DecoderSpec, PerLayerInputs};
 pub(crate) struct PerLayerEmbedding {
     table: Weight,
     projection: Weight,
-    norm: RmsNorm,
+    norm: Norm,
     spec: PerLayerInputs,
 }
 
@@ -58,7 +58,7 @@ impl PerLayerEmbedding {
 pub(crate) struct PerLayerInput {
     gate: Weight,
     output: Weight,
-    norm: RmsNorm,
+    norm: Norm,
     activation: Activation,
     size: usize,
     layer: usize,

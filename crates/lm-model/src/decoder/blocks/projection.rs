@@ -1,9 +1,10 @@
 use burn::tensor::Tensor;
+use lm_kernels::Activation;
 
 use super::{ForwardContext, LayerLoader};
 use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::error::Result;
-use crate::nn::Linear;
+use crate::nn::{Linear, activated};
 use crate::spec::Bias;
 
 /// Projection of a layer, which adapters may update.
@@ -38,6 +39,19 @@ impl Projection {
     pub(crate) fn forward(&self, x: Tensor<2>, context: &ForwardContext) -> Tensor<2> {
         let y = self.linear.forward(x.clone());
         self.add_low_rank(y, &x, context)
+    }
+
+    /// The activation of [`Projection::forward`].
+    pub(crate) fn activated(
+        &self,
+        x: Tensor<2>,
+        activation: Activation,
+        context: &ForwardContext,
+    ) -> Tensor<2> {
+        match self.is_adapted(context) {
+            false => self.linear.activated(x, activation),
+            true => activated(self.forward(x, context), activation),
+        }
     }
 
     /// Returns true if this pass needs only the product with the weight: no bias, no adapter.

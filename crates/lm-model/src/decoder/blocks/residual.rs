@@ -4,13 +4,13 @@ use lm_kernels::Activation;
 use super::{ForwardContext, LayerLoader, Projection};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::nn::{RmsNorm, scaled};
+use crate::nn::{Norm, scaled};
 use crate::spec::NormPlacement;
 
 /// Residual wrapper of a layer's block: pre-norm, post-norm and add.
 pub(crate) struct ResidualBlock {
-    pre_norm: Option<RmsNorm>,
-    post_norm: Option<RmsNorm>,
+    pre_norm: Option<Norm>,
+    post_norm: Option<Norm>,
     /// Factor on the block's output.
     scale: Option<f32>,
 }
@@ -18,13 +18,13 @@ pub(crate) struct ResidualBlock {
 /// Input rows of a block, `[rows, hidden]`, with the pre-norm where there is one.
 pub(crate) struct BlockInput<'a> {
     x: Tensor<2>,
-    norm: Option<&'a RmsNorm>,
+    norm: Option<&'a Norm>,
 }
 
 impl ResidualBlock {
     /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
     pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, norms: NormPlacement) -> Result<[Self; 2]> {
-        let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<RmsNorm>; 2]> {
+        let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<Norm>; 2]> {
             let Some(params) = params else { return Ok([None, None]) };
             let [mixer, mlp] = params.map(|param| layer.norm(param, layer.hidden()));
             Ok([Some(mixer?), Some(mlp?)])
@@ -80,7 +80,7 @@ impl BlockInput<'_> {
     pub(crate) fn qkv(self, projections: [&Projection; 3], context: &ForwardContext) -> [Tensor<2>; 3] {
         match self.norm {
             // Adapters read the normed rows, which the fused op does not return.
-            Some(norm) if !projections.iter().any(|projection| projection.is_adapted(context)) => {
+            Some(Norm::Rms(norm)) if !projections.iter().any(|projection| projection.is_adapted(context)) => {
                 let weights = projections.map(|projection| &projection.linear.weight);
                 let biases = projections.map(|projection| projection.linear.bias.clone());
                 lm_kernels::qkv(self.x, norm.weight.clone(), norm.eps, weights, biases)
@@ -102,7 +102,7 @@ impl BlockInput<'_> {
     ) -> Tensor<2> {
         match self.norm {
             // Biases and adapters apply between the products and the gate.
-            Some(norm) if gate.is_bare(context) && up.is_bare(context) => {
+            Some(Norm::Rms(norm)) if gate.is_bare(context) && up.is_bare(context) => {
                 let (gate, up) = (&gate.linear.weight, &up.linear.weight);
                 lm_kernels::gated(self.x, norm.weight.clone(), norm.eps, gate, up, activation)
             }

@@ -1,7 +1,6 @@
-use burn::tensor::Tensor;
-use lm_kernels::{Activation, Weight};
+use lm_kernels::Weight;
 
-use super::{Bias, Linear, TensorReader, activated};
+use super::{Bias, Linear, TensorReader};
 use crate::error::Result;
 
 impl Linear {
@@ -20,13 +19,5 @@ impl Linear {
     /// A projection without a bias.
     pub(crate) fn of_weight(weight: Weight) -> Self {
         Self { weight, bias: None }
-    }
-
-    /// The activation of [`Linear::forward`].
-    pub(crate) fn activated(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
-        match &self.bias {
-            None => activated(lm_kernels::linear(x, &self.weight), activation),
-            Some(bias) => lm_kernels::linear_bias(x, &self.weight, bias.clone(), Some(activation)),
-        }
     }
 }

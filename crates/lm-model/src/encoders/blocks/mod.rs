@@ -16,15 +16,14 @@ pub(crate) use self::clipped_linear::ClippedLinear;
 pub(crate) use self::depthwise_conv::DepthwiseConv;
 pub(crate) use self::encoder_layer::{EncoderLayer, EncoderSizes};
 pub(crate) use self::mlp::Mlp;
-pub(crate) use self::norm::LayerNorm;
 pub(crate) use self::patch_attention::PatchAttention;
 pub(crate) use self::strided_conv::StridedConv;
 pub(crate) use crate::loader::TensorReader;
-pub(crate) use crate::nn::{Linear, RmsNorm};
+pub(crate) use crate::nn::{LayerNorm, Linear, Norm, RmsNorm, activated};
 pub(crate) use crate::spec::Bias;
 
 use burn::tensor::Tensor;
-use lm_kernels::{Activation, Device, Pool, PoolTurn};
+use lm_kernels::{Device, Pool, PoolTurn};
 
 /// Waits until no other model runs on the CPU. Encoders take a turn for each layer, which decode steps of
 /// other sequences interrupt.
@@ -49,12 +48,6 @@ pub(crate) fn in_tiles(x: Tensor<2>, of_tile: impl Fn(Tensor<2>) -> Tensor<2>) -
     }
     let tile = |first| of_tile(x.clone().narrow(0, first, TILE.min(rows - first)));
     Tensor::cat((0..rows).step_by(TILE).map(tile).collect(), 0)
-}
-
-/// The activation of each number.
-pub(crate) fn activated(x: Tensor<2>, activation: Activation) -> Tensor<2> {
-    let ones = Tensor::ones(x.dims(), &x.device());
-    lm_kernels::glu(x, ones, activation)
 }
 
 /// The rows with as many rows of zeros before and after them.

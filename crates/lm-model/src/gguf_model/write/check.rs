@@ -48,6 +48,7 @@ fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
     unlike("vocab_size", &model.vocab_size, &read.vocab_size)
         .or_else(|| unlike("hidden_size", &model.hidden_size, &read.hidden_size))
         .or_else(|| unlike("context_len", &model.context_len, &read.context_len))
+        .or_else(|| unlike("norm_kind", &model.norm_kind, &read.norm_kind))
         .or_else(|| unlike("norm_eps", &model.norm_eps, &read.norm_eps))
         .or_else(|| unlike("norm_weight", &model.norm_weight, &read.norm_weight))
         .or_else(|| unlike("embedding_scale", &model.embedding_scale, &read.embedding_scale))

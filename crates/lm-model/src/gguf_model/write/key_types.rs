@@ -20,6 +20,7 @@ const TYPES: &[(&str, KeyType)] = &[
     ("attention.head_count", KeyType::Size),
     ("attention.head_count_kv", KeyType::Size),
     ("attention.key_length_swa", KeyType::Size),
+    ("attention.layer_norm_epsilon", KeyType::Float),
     ("attention.layer_norm_rms_epsilon", KeyType::Float),
     ("attention.scale", KeyType::Float),
     ("attention.shared_kv_layers", KeyType::Size),

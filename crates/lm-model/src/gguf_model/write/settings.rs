@@ -8,7 +8,10 @@ use super::key_types::written;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
 use crate::gguf::rope::{ROPE_SECTIONS, yarn_magnitude};
 use crate::gguf::{GgufArchitecture, RopeLayout, SHARED, Settings};
-use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeScaling, RopeSpec};
+use crate::spec::{AttentionLayer, DecoderSpec, Mixer, NormKind, RopeScaling, RopeSpec};
+
+/// Config.json key of the epsilon of RMS norms.
+const RMS_EPS: &str = "rms_norm_eps";
 
 /// Config.json keys that newer files store elsewhere, with precedence: their JSON pointers.
 const JSON_POINTERS: &[(&str, &[&str])] = &[
@@ -30,7 +33,9 @@ pub(super) fn settings(
     for key in ["attention.key_length", "attention.value_length"] {
         settings.put_size(key, "head_dim", config.head_dim()?)?;
     }
-    for (key, from) in SHARED.iter().chain(architecture.keys) {
+    // The default of the key that is not theirs.
+    let is_read = |row: &&(&str, &str)| row.1 != RMS_EPS || spec.norm_kind == NormKind::Rms;
+    for (key, from) in SHARED.iter().filter(is_read).chain(architecture.keys) {
         if let Some(value) = find(config, from) {
             let invalid = || invalid(from, &value, format!("a value for {name}.{key}"));
             settings.put(key, written(key, &value).ok_or_else(invalid)?);
@@ -58,8 +63,7 @@ pub(super) fn settings(
 
 /// Writes the sizes that may differ between layers.
 fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
-    let widths: Vec<_> =
-        spec.layers.iter().filter_map(|layer| Some(gated(&layer.mlp)?.intermediate_size)).collect();
+    let widths: Vec<_> = spec.layers.iter().filter_map(|layer| layer.mlp.dense_width()).collect();
     if widths.len() == spec.layers.len() {
         settings.put_sizes("feed_forward_length", "intermediate_size", &widths)?;
     }
@@ -68,14 +72,6 @@ fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
         settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)?;
     }
     Ok(())
-}
-
-/// Returns the dense feed-forward block.
-fn gated(mlp: &Mlp) -> Option<&GatedSpec> {
-    match mlp {
-        Mlp::Gated(gated) | Mlp::DenseAndMoe(gated, _) => Some(gated),
-        Mlp::Experts(_) => None,
-    }
 }
 
 /// Iterates over the attention layers.

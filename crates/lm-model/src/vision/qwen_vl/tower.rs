@@ -7,7 +7,7 @@ use lm_media::Patches;
 use super::patch_places::{PatchPlaces, interpolated};
 use super::variant::{MergerNames, MlpNames, NormKind, Sizes, Variant};
 use crate::batch::{Embeddings, EncodedMedia};
-use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, RmsNorm, TensorReader, turn};
+use crate::encoders::blocks::{Bias, LayerNorm, Linear, Mlp, Norm, RmsNorm, TensorReader, turn};
 use crate::error::Result;
 
 /// Epsilon of all norms, which no file has a key for.
@@ -143,7 +143,7 @@ impl Layer {
     fn load(tensors: &mut TensorReader<'_>, name: &str, variant: &Variant, sizes: &Sizes) -> Result<Self> {
         let Sizes { hidden, intermediate, num_heads, activation, .. } = *sizes;
         let part = |part: &str| format!("{name}.{part}");
-        let mut norm = |name: &str| Norm::load(tensors, &part(name), variant.norm, hidden);
+        let mut norm = |name: &str| variant.norm.load(tensors, &part(name), hidden);
         let norms = [norm("norm1")?, norm("norm2")?];
         let widths = [hidden, intermediate, hidden];
         let mlp = match variant.mlp {
@@ -210,7 +210,7 @@ impl Merger {
         let [up, down] = projections.map(|part| format!("{name}.{part}"));
         let widths = [token_width, token_width, sizes.out];
         Ok(Self {
-            norm: Norm::load(tensors, &format!("{name}.{norm}"), variant.norm, normed)?,
+            norm: variant.norm.load(tensors, &format!("{name}.{norm}"), normed)?,
             place,
             mlp: Mlp::load(tensors, [&up, &down], widths, Bias::Present, Activation::Gelu)?,
             token_width,
@@ -228,24 +228,11 @@ impl Merger {
     }
 }
 
-/// Norm of the rows of a tower.
-enum Norm {
-    Layer(Box<LayerNorm>),
-    Rms(Box<RmsNorm>),
-}
-
-impl Norm {
-    fn load(tensors: &mut TensorReader<'_>, name: &str, kind: NormKind, len: usize) -> Result<Self> {
-        Ok(match kind {
-            NormKind::Layer => Self::Layer(Box::new(LayerNorm::load(tensors, name, len, NORM_EPS)?)),
-            NormKind::Rms => Self::Rms(Box::new(RmsNorm::load(tensors, name, len, NORM_EPS)?)),
+impl NormKind {
+    fn load(self, tensors: &mut TensorReader<'_>, name: &str, len: usize) -> Result<Norm> {
+        Ok(match self {
+            Self::Layer => Norm::Layer(LayerNorm::load(tensors, name, len, NORM_EPS)?),
+            Self::Rms => Norm::Rms(RmsNorm::load(tensors, name, len, NORM_EPS)?),
         })
-    }
-
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        match self {
-            Self::Layer(norm) => norm.forward(x),
-            Self::Rms(norm) => norm.forward(x),
-        }
     }
 }
