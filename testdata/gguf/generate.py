@@ -50,6 +50,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gemma4-tiny", "BF16", 0),
     ("gemma4-tiny-experts", "BF16", 0),
     ("gemma4-tiny-keys", "BF16", 0),
+    ("glm4-tiny", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-tiny", "BF16", 0),
@@ -77,7 +78,8 @@ FILES: list[tuple[str, str, int]] = [
     ("starcoder2-tiny-plain", "BF16", 0),
 ]  # fmt: skip
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
-SENTENCEPIECE = ("gemma2", "gemma4", "gemma4_text", "phi3")
+# One whose converter names special tokens that the tiny tokenizer lacks.
+OWN_VOCABULARY = ("glm4",)
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
 # without a window.) None for Gemma 3n and Qwen 3.5: their files round elsewhere. Of Gemma 3n they have some
 # matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 the exponentials of a vector, and heads in another
@@ -133,7 +135,7 @@ def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
     hparams = ModelBase.load_hparams(folder, False)
     converter = get_model_class(hparams["architectures"][0])
     converter.no_mtp = not any("mtp." in name for name in tensor_names(folder))
-    if hparams["model_type"] in SENTENCEPIECE:
+    if hparams["model_type"] in SENTENCEPIECE + OWN_VOCABULARY:
         converter.set_vocab = converter._set_vocab_gpt2
     with torch.inference_mode():
         converter(folder, FILE_TYPES[kind], out, split_max_tensors=part).write()

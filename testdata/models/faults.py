@@ -106,6 +106,23 @@ def interleaved_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_d
     return turn(q), turn(k)
 
 
+def half_split_rope(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor, unsqueeze_dim: int = 1) -> tuple[Tensor, Tensor]:
+    size = cos.shape[-1]
+    cos, sin = cos.unsqueeze(unsqueeze_dim), sin.unsqueeze(unsqueeze_dim)
+
+    def turn(x: Tensor) -> Tensor:
+        first, second = x[..., :size].chunk(2, -1)
+        return torch.cat((x[..., :size] * cos + torch.cat((-second, first), -1) * sin, x[..., size:]), -1)
+
+    return turn(q), turn(k)
+
+
+def interleaves(model: Any) -> bool:
+    """True of a model whose pairs are adjacent."""
+    rotate_half = getattr(code_of(model), "rotate_half", None)
+    return rotate_half is not None and rotate_half(torch.arange(4.0))[0] == -1
+
+
 def tiled_kv(x: Tensor, repeats: int) -> Tensor:
     """Query head i reads KV head i % kv_heads, where i // repeats is right."""
     return x.repeat(1, repeats, 1, 1)
@@ -194,7 +211,8 @@ MLP = ("gate_proj", "up_proj", "down_proj")
 # Those that any decoder can have; a family adds its own in rows/.
 FAULTS = [
     Fault("RoPE off", replace("apply_rotary_pos_emb", no_rope), rotates),
-    Fault("RoPE interleaved", replace("apply_rotary_pos_emb", interleaved_rope), rotates),
+    Fault("RoPE interleaved", replace("apply_rotary_pos_emb", interleaved_rope), lambda model: rotates(model) and not interleaves(model)),
+    Fault("RoPE half-split", replace("apply_rotary_pos_emb", half_split_rope), lambda model: rotates(model) and interleaves(model)),
     Fault(
         "RoPE theta 10,000",
         edit(turn_theta(lambda _: 10_000.0)),

@@ -19,8 +19,8 @@ pub use error::{Error, Result};
 pub use host::{
     Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, HeadOrder,
     Importance, Isa, KvDtype, NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, PoolTurn,
-    PrefetchPlan, RaggedLayout, RopeAngles, RopeTable, Routing, SequenceLayout, Source, StatePages, StateRun,
-    StoredBytes, StoredMatrix, WeightFormat,
+    PrefetchPlan, RaggedLayout, RopeAngles, RopePairing, RopeTable, Routing, SequenceLayout, Source,
+    StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]

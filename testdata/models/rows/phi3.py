@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Generator, Size, Tensor, nn
 
-from faults import Fault, each, edit, if_config, replace
+from faults import Fault, each, edit, if_config, if_part, replace
 from rows._common import COMMON
 
 PHI3 = {"architectures": ["Phi3ForCausalLM"], "model_type": "phi3"}
@@ -104,8 +104,8 @@ def move_switch(by: int) -> Callable[[Any], None]:
 
 FAULTS = [
     Fault("queries, keys and values out of order", edit(swap_halves("qkv_proj")), if_config(of_phi)),
-    Fault("fused gate and up out of order", edit(swap_halves("gate_up_proj")), if_config(of_phi)),
-    Fault("GELU in place of SiLU", edit(use_gelu), if_config(of_phi)),
+    Fault("fused gate and up out of order", edit(swap_halves("gate_up_proj")), if_part("gate_up_proj")),
+    Fault("GELU in place of SiLU", edit(use_gelu), if_part("gate_up_proj")),
     Fault("the end of a head turns", replace("apply_rotary_pos_emb", rotate_the_end), if_config(of_phi)),
     Fault("short and long factors swapped", edit(swap_factors), if_config(stretched)),
     Fault("long factors 10 tokens late", edit(move_switch(10)), if_config(stretched)),

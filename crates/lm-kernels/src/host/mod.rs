@@ -61,5 +61,5 @@ pub use pool::{Pool, PoolTurn};
 pub use prefetch_plan::PrefetchPlan;
 pub use processor::processor_name;
 pub use ragged::{RaggedLayout, SequenceLayout};
-pub use rope::{RopeAngles, RopeTable, rope};
+pub use rope::{RopeAngles, RopePairing, RopeTable, rope};
 pub use short_conv::short_conv;

@@ -9,13 +9,13 @@ use burn::tensor::Tensor;
 use super::backend::{Bridge, on_every_backend};
 use super::{Op, from_host};
 use crate::host;
-use crate::host::{Pool, RopeAngles};
+use crate::host::{Pool, RopeAngles, RopePairing};
 
 pub(super) const OP: Op =
-    Op { name: "rope", summary: "rotates each head by absolute position, half-split layout" };
+    Op { name: "rope", summary: "rotates each head by absolute position, half-split or adjacent pairs" };
 
-/// Rotates `x` by absolute position. Element `i` of the first half of the rotated part pairs with element `i`
-/// of its second half; elements past the rotated part are not changed (partial rotary).
+/// Rotates `x` by absolute position, in the pairs of the angles' [`RopePairing`]; elements past the rotated
+/// part are not changed (partial rotary).
 ///
 /// # Shapes
 /// - `x`: `[rows, heads, head_dim]`; returns the same shape
@@ -56,9 +56,22 @@ pub(super) fn portable(x: Tensor<3>, angles: &RopeAngles) -> Tensor<3> {
     let (cos, sin) = (per_pair(angles.cos()), per_pair(angles.sin())); // [rows, 1, half]
 
     let part = |from: usize, to: usize| x.clone().slice([0..rows, 0..heads, from..to]);
-    let (first, second) = (part(0, half), part(half, 2 * half)); // [rows, heads, half]
-    let mut parts =
-        vec![first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin];
+    let (first, second) = match angles.pairing() {
+        RopePairing::HalfSplit => (part(0, half), part(half, 2 * half)),
+        RopePairing::Adjacent => {
+            let pairs = part(0, 2 * half).reshape([rows, heads, half, 2]);
+            let element = |index| pairs.clone().narrow(3, index, 1).reshape([rows, heads, half]);
+            (element(0), element(1))
+        }
+    }; // [rows, heads, half]
+    let rotated = [first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin];
+    let mut parts = match angles.pairing() {
+        RopePairing::HalfSplit => rotated.to_vec(),
+        RopePairing::Adjacent => {
+            let pairs = Tensor::stack::<4>(rotated.to_vec(), 3); // [rows, heads, half, 2]
+            vec![pairs.reshape([rows, heads, 2 * half])]
+        }
+    };
     if 2 * half < head_dim {
         parts.push(part(2 * half, head_dim));
     }

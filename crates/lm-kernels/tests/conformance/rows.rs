@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lm_kernels::{RopeTable, from_host, glu, layer_norm, rms_norm, rope, to_host};
+use lm_kernels::{RopePairing, RopeTable, from_host, glu, layer_norm, rms_norm, rope, to_host};
 
 use super::{ACTIVATIONS, Random, Target, assert_close, gate as gate_by};
 
@@ -91,17 +91,23 @@ pub fn check_rope(target: &Target) {
         let frequency = |pair: usize| f64::powf(theta, -2.0 * pair as f64 / rotary_dim as f64) as f32;
         let inv_freq: Vec<f32> = (0..rotary_dim / 2).map(frequency).collect();
         let table = Arc::new(RopeTable { inv_freq, attention_factor });
-        for (rows, heads, last) in [(1, 1, 1), (7, 3, 50), (4, 8, 131_072)] {
+        let sizes = [(1, 1, 1), (7, 3, 50), (4, 8, 131_072)];
+        let cases =
+            sizes.map(|size| [RopePairing::HalfSplit, RopePairing::Adjacent].map(|pairs| (size, pairs)));
+        for ((rows, heads, last), pairing) in cases.into_iter().flatten() {
             let x = random.values(rows * heads * head_dim, 2.0);
             let positions: Arc<[u32]> = (0..rows).map(|_| random.between(0, last) as u32).collect();
             let input = from_host(x.clone(), [rows, heads, head_dim], &target.burn);
-            let got = to_host(rope(input, &Arc::new(table.angles(&positions)))).unwrap();
+            let angles = Arc::new(table.angles(&positions).with_pairing(pairing));
+            let got = to_host(rope(input, &angles)).unwrap();
             let mut expected: Vec<f64> = x.iter().map(|&x| x.into()).collect();
             for (head, values) in expected.chunks_mut(head_dim).enumerate() {
-                rotate(values, positions[head / heads], &table);
+                rotate(values, positions[head / heads], &table, pairing);
             }
-            let what =
-                format!("rope [{rows}, {heads}, {head_dim}], {rotary_dim} rotated, on {}", target.device);
+            let what = format!(
+                "rope [{rows}, {heads}, {head_dim}], {rotary_dim} rotated, {pairing:?}, on {}",
+                target.device
+            );
             assert_close(&what, &got, &expected, |_| 1e-6 * 4.0);
         }
     }
@@ -109,14 +115,16 @@ pub fn check_rope(target: &Target) {
 
 /// Rotates one head in place; the product of position and frequency is an f32, as the operation's
 /// documentation says.
-fn rotate(head: &mut [f64], position: u32, table: &RopeTable) {
+fn rotate(head: &mut [f64], position: u32, table: &RopeTable, pairing: RopePairing) {
     let half = table.inv_freq.len();
     for pair in 0..half {
         let angle = f64::from(position as f32 * table.inv_freq[pair]);
         let factor = f64::from(table.attention_factor);
         let (sin, cos) = (angle.sin() * factor, angle.cos() * factor);
-        let (first, second) = (head[pair], head[pair + half]);
-        head[pair] = first * cos - second * sin;
-        head[pair + half] = second * cos + first * sin;
+        let [i, j] = match pairing {
+            RopePairing::HalfSplit => [pair, pair + half],
+            RopePairing::Adjacent => [2 * pair, 2 * pair + 1],
+        };
+        (head[i], head[j]) = (head[i] * cos - head[j] * sin, head[j] * cos + head[i] * sin);
     }
 }

@@ -130,7 +130,7 @@ pub(super) fn geglu(intermediate_size: usize, activation: Activation, sparsity: 
 }
 
 /// Rejects bidirectional attention: some values of the key turn the decoder into an encoder.
-fn refuse_bidirectional(config: &ModelConfig) -> Result<()> {
+pub(super) fn refuse_bidirectional(config: &ModelConfig) -> Result<()> {
     let key = "use_bidirectional_attention";
     match config.keys.get(key) {
         None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)) => Ok(()),

@@ -4,6 +4,7 @@ mod gemma2;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod glm4;
 mod gpt_oss;
 mod granite;
 mod lfm2;
@@ -120,6 +121,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma3::ARCHITECTURE,
     &gemma3n::ARCHITECTURE,
     &gemma4::ARCHITECTURE,
+    &glm4::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &lfm2::ARCHITECTURE,

@@ -9,7 +9,7 @@ use super::{Architecture, BASE, mistral};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
-use crate::spec::{AttentionLayer, DecoderSpec, GatedSpec, Mixer, Mlp, RopeSpec};
+use crate::spec::{AttentionLayer, DecoderSpec, Mixer, RopeSpec};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi3"],
@@ -57,11 +57,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 /// Queries, keys and values are fused into one tensor, gate and up into another.
 fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
-    let (Mixer::Attention(attention), Mlp::Gated(GatedSpec { intermediate_size: inner, .. })) =
-        (&spec.layers[layer].mixer, &spec.layers[layer].mlp)
-    else {
-        return Vec::new();
-    };
+    let Mixer::Attention(attention) = &spec.layers[layer].mixer else { return Vec::new() };
     let [queries, keys] = AttentionLayer::widths(attention);
     let (tensor, rows, of) = match param {
         LayerParam::Query(Piece::Weight) => ("self_attn.qkv_proj", 0..queries, queries + 2 * keys),
@@ -69,9 +65,19 @@ fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
         LayerParam::Value(Piece::Weight) => {
             ("self_attn.qkv_proj", queries + keys..queries + 2 * keys, queries + 2 * keys)
         }
-        LayerParam::Gate(Piece::Weight) => ("mlp.gate_up_proj", 0..*inner, 2 * inner),
-        LayerParam::Up(Piece::Weight) => ("mlp.gate_up_proj", *inner..2 * inner, 2 * inner),
-        _ => return Vec::new(),
+        _ => return fused_gate_and_up(spec, Param::Layer(layer, param)),
     };
     vec![TensorLocation::part(format!("model.layers.{layer}.{tensor}.weight"), rows, of)]
+}
+
+/// Location of gate and up where they are fused into one tensor.
+pub(super) fn fused_gate_and_up(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
+    let Some(inner) = spec.layers[layer].mlp.dense_width() else { return Vec::new() };
+    let rows = match param {
+        LayerParam::Gate(Piece::Weight) => 0..inner,
+        LayerParam::Up(Piece::Weight) => inner..2 * inner,
+        _ => return Vec::new(),
+    };
+    vec![TensorLocation::part(format!("model.layers.{layer}.mlp.gate_up_proj.weight"), rows, 2 * inner)]
 }

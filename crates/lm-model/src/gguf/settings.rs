@@ -3,7 +3,7 @@
 use lm_formats::{GgufEntries, GgufEntry, Result};
 
 use crate::config::invalid;
-use crate::spec::{DecoderSpec, LayerSpec, Mixer, Window};
+use crate::spec::{DecoderSpec, LayerSpec, Window};
 
 /// Metadata of a model without its tokenizer and weights.
 pub(crate) struct Settings {
@@ -50,10 +50,7 @@ impl Settings {
 
     /// Writes which layers have a sliding window.
     pub(crate) fn put_windows(&mut self, spec: &DecoderSpec) {
-        let slides = |layer: &LayerSpec| match &layer.mixer {
-            Mixer::Attention(attention) => attention.window != Window::Full,
-            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => false,
-        };
+        let slides = |layer: &LayerSpec| layer.mixer.window() != Window::Full;
         let slides = spec.layers.iter().map(slides).collect();
         self.put("attention.sliding_window_pattern", GgufEntry::Bools(slides));
     }

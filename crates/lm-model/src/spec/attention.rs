@@ -45,13 +45,15 @@ pub(crate) enum Sinks {
     PerHead,
 }
 
-/// Norm of queries and keys before RoPE.
+/// Norm of queries and keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QkNorm {
     Absent,
-    /// RMS norm over each head, with one weight of `head_dim` shared by all heads.
+    /// Norm over each head before RoPE, with one weight of `head_dim` shared by all heads.
     PerHead,
-    /// RMS norm over all heads together, with a weight for each of their elements.
+    /// The same, after RoPE.
+    PerHeadAfterRope,
+    /// Norm over all heads together before RoPE, with a weight for each of their elements.
     WholeRow,
 }
 
@@ -128,7 +130,7 @@ impl AttentionLayer {
     pub(crate) fn norm_lengths(&self) -> Option<[usize; 2]> {
         match self.qk_norm {
             QkNorm::Absent => None,
-            QkNorm::PerHead => Some([self.head_dim; 2]),
+            QkNorm::PerHead | QkNorm::PerHeadAfterRope => Some([self.head_dim; 2]),
             QkNorm::WholeRow => Some(self.widths()),
         }
     }

@@ -311,6 +311,14 @@ impl LayerSpec {
 }
 
 impl Mixer {
+    /// Slots that the mixer attends to; all for one that does not attend.
+    pub(crate) fn window(&self) -> Window {
+        match self {
+            Self::Attention(attention) => attention.window,
+            Self::ShortConv(_) | Self::DeltaNet(_) => Window::Full,
+        }
+    }
+
     fn cache(&self, hidden_size: usize) -> LayerCache {
         match self {
             Self::Attention(attention) => attention.cache().into(),

@@ -19,9 +19,10 @@ use crate::goldens::root;
 ///   `finetune`, parts of file names, are theirs alone.
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
 ///   that the tokenizer marks as special.
-/// - `tokenizer.ggml.tokens`: with Gemma 2 and 3n transformers adds the special tokens of its own tokenizer
+/// - `tokenizer.ggml.tokens`: with Gemma, Gemma 2 and 3n transformers adds the special tokens of its own tokenizer
 ///   class; with Gemma 3 the converter omits embedding rows without a token; ours pads them as for other
 ///   models.
+/// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
 /// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers`
 ///   takes precedence.
 const THEIRS: &[(&str, &str)] = &[
@@ -279,6 +280,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("gemma3-tiny-vision", "layer 0, rope is Some(1)"),
     ("gemma3-tiny-yarn", "layer 0, scale is 0.18257418"),
     ("gemma3n-tiny-nested", "streams, correction_scale is Unused"),
+    ("glm4-tiny-whole", "layer 0, activation is GeluTanh;"),
     ("gpt-oss-tiny", "layer 0, limit is 1.5;"),
     ("gpt-oss-tiny-bf16", "layer 0, alpha is 1.3;"),
     ("gpt-oss-tiny-odd", "layer 0, window is Full"),

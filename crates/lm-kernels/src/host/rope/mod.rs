@@ -62,8 +62,24 @@ impl RopeTable {
         });
         let factor = self.attention_factor;
         let (sin, cos) = turns.map(|(sin, cos)| (sin as f32 * factor, cos as f32 * factor)).unzip();
-        RopeAngles { rows: positions.len(), pairs: self.inv_freq.len(), sin, cos }
+        RopeAngles {
+            rows: positions.len(),
+            pairs: self.inv_freq.len(),
+            pairing: RopePairing::HalfSplit,
+            sin,
+            cos,
+        }
     }
+}
+
+/// Elements of a head that rotate together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RopePairing {
+    /// Element `i` of the first half of the rotated part with element `i` of the second.
+    #[default]
+    HalfSplit,
+    /// Element `2i` with element `2i + 1`.
+    Adjacent,
 }
 
 /// Sines and cosines of the rows of a call, made by [`RopeTable::angles`].
@@ -71,11 +87,22 @@ impl RopeTable {
 pub struct RopeAngles {
     rows: usize,
     pairs: usize,
+    pairing: RopePairing,
     sin: Vec<f32>,
     cos: Vec<f32>,
 }
 
 impl RopeAngles {
+    /// Returns the angles for heads whose elements are paired in another way.
+    pub fn with_pairing(self, pairing: RopePairing) -> Self {
+        Self { pairing, ..self }
+    }
+
+    /// Elements that rotate together; half-split unless set.
+    pub fn pairing(&self) -> RopePairing {
+        self.pairing
+    }
+
     /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
@@ -109,8 +136,7 @@ impl RopeAngles {
     }
 }
 
-/// Applies rotary position embedding to `x` in place (half-split layout: element `i` pairs with element
-/// `i + rotary_dim / 2`).
+/// Applies rotary position embedding to `x` in place, to the pairs of the angles' [`RopePairing`].
 ///
 /// Elements of a head past `rotary_dim` are not changed (partial rotary).
 ///
@@ -160,9 +186,19 @@ impl Kernel for Rotate<'_> {
             let turns = (self.first + index) * pairs..(self.first + index + 1) * pairs;
             let (sin, cos) = (&self.angles.sin[turns.clone()], &self.angles.cos[turns]);
             for head in row.chunks_exact_mut(self.head_dim) {
-                let (first, second) = head.split_at_mut(pairs);
-                for (((a, b), sin), cos) in first.iter_mut().zip(second).zip(sin).zip(cos) {
-                    (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                match self.angles.pairing {
+                    RopePairing::HalfSplit => {
+                        let (first, second) = head.split_at_mut(pairs);
+                        for (((a, b), sin), cos) in first.iter_mut().zip(second).zip(sin).zip(cos) {
+                            (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                        }
+                    }
+                    RopePairing::Adjacent => {
+                        let (pairs, _) = head.as_chunks_mut::<2>();
+                        for (([a, b], sin), cos) in pairs.iter_mut().zip(sin).zip(cos) {
+                            (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                        }
+                    }
                 }
             }
         }

@@ -3,15 +3,19 @@
 use super::super::testing::{Random, bits};
 use super::*;
 
-/// The definition: the pair (i, i + rotary_dim / 2) is a complex number that is rotated.
-fn expected(x: &[f32], position: u32, table: &RopeTable) -> Vec<f64> {
+/// The definition: a pair is a complex number that is rotated.
+fn expected(x: &[f32], position: u32, table: &RopeTable, pairing: RopePairing) -> Vec<f64> {
     let pairs = table.inv_freq.len();
     let mut out: Vec<f64> = x.iter().map(|x| f64::from(*x)).collect();
     for (i, inv_freq) in table.inv_freq.iter().enumerate() {
         let (sin, cos) = (f64::from(position) * f64::from(*inv_freq)).sin_cos();
-        let (a, b) = (f64::from(x[i]), f64::from(x[i + pairs]));
-        out[i] = (a * cos - b * sin) * f64::from(table.attention_factor);
-        out[i + pairs] = (b * cos + a * sin) * f64::from(table.attention_factor);
+        let [first, second] = match pairing {
+            RopePairing::HalfSplit => [i, i + pairs],
+            RopePairing::Adjacent => [2 * i, 2 * i + 1],
+        };
+        let (a, b) = (f64::from(x[first]), f64::from(x[second]));
+        out[first] = (a * cos - b * sin) * f64::from(table.attention_factor);
+        out[second] = (b * cos + a * sin) * f64::from(table.attention_factor);
     }
     out
 }
@@ -19,15 +23,19 @@ fn expected(x: &[f32], position: u32, table: &RopeTable) -> Vec<f64> {
 #[test]
 fn heads_rotate_as_defined_on_every_isa() {
     let mut random = Random(51);
-    for (heads, head_dim, rotary_dim, factor) in [(1, 2, 2, 1.0), (3, 64, 64, 1.0), (2, 20, 12, 1.25)] {
+    let shapes = [(1, 2, 2, 1.0), (3, 64, 64, 1.0), (2, 20, 12, 1.25)];
+    let pairings = [RopePairing::HalfSplit, RopePairing::Adjacent];
+    let cases = shapes.iter().flat_map(|shape| pairings.map(|pairing| (*shape, pairing)));
+    for ((heads, head_dim, rotary_dim, factor), pairing) in cases {
         let table = RopeTable { attention_factor: factor, ..RopeTable::new(10_000.0, rotary_dim) };
         let positions: Vec<u32> = (0..21).map(|row| row * row * 3).collect();
         let x = random.normal(positions.len() * heads * head_dim);
         let mut reference = x.clone();
-        rope_on(Isa::Scalar, &Pool::new(1), &mut reference, head_dim, &table.angles(&positions));
+        let angles = table.angles(&positions).with_pairing(pairing);
+        rope_on(Isa::Scalar, &Pool::new(1), &mut reference, head_dim, &angles);
         for (index, (x, y)) in x.chunks(head_dim).zip(reference.chunks(head_dim)).enumerate() {
             let position = positions[index / heads];
-            for (y, exact) in y.iter().zip(expected(x, position, &table)) {
+            for (y, exact) in y.iter().zip(expected(x, position, &table, pairing)) {
                 // Angles are rounded to single precision, so that the error grows with the position.
                 let tolerance = 1e-6 + 3e-7 * f64::from(position);
                 assert!((f64::from(*y) - exact).abs() < tolerance, "position {position}: {y}, not {exact}");
@@ -35,7 +43,7 @@ fn heads_rotate_as_defined_on_every_isa() {
         }
         for &isa in Isa::supported() {
             let mut y = x.clone();
-            rope_on(isa, &Pool::new(3), &mut y, head_dim, &table.angles(&positions));
+            rope_on(isa, &Pool::new(3), &mut y, head_dim, &angles);
             assert_eq!(bits(&y), bits(&reference), "{isa}");
         }
     }

@@ -76,8 +76,10 @@ fn row_operations_equal_their_default_bodies() {
         }
         let heads = || noise_tensor([5, 3, 16], 4, &device);
         let table = RopeTable { inv_freq: vec![1.0, 0.3, 0.01, 1e-4, 1e-5], attention_factor: 1.1 };
-        let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]));
-        assert_close("rope", rope(heads(), &angles), rope::portable(heads(), &angles), 1e-6);
+        for pairing in [RopePairing::HalfSplit, RopePairing::Adjacent] {
+            let angles = Arc::new(table.angles(&[0, 1, 7, 100, 40_000]).with_pairing(pairing));
+            assert_close("rope", rope(heads(), &angles), rope::portable(heads(), &angles), 1e-6);
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::loader::AdaptedRows;
 use crate::nn::Norm;
-use crate::spec::{AttentionLayer, KvSource, OutputGate, Sinks};
+use crate::spec::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks};
 
 /// Grouped-query attention (GQA) over the paged cache.
 ///
@@ -17,6 +17,7 @@ use crate::spec::{AttentionLayer, KvSource, OutputGate, Sinks};
 pub(crate) struct Attention {
     query: Projection,
     query_norm: Option<Norm>,
+    qk_norm: QkNorm,
     /// `None` if another layer writes the rows' keys and values to the cache.
     key_values: Option<KeyValueProjections>,
     output: Projection,
@@ -62,6 +63,7 @@ impl Attention {
         Ok(Self {
             query,
             query_norm: query_norm.transpose()?,
+            qk_norm: attention.qk_norm,
             key_values: KeyValueProjections::load(layer, attention)?,
             output: Projection::load(layer, LayerParam::AttentionOutput, [queries, hidden], output_bias)?,
             output_gate: attention.output_gate,
@@ -95,7 +97,7 @@ impl Attention {
             None => (self.query.forward(input.normed(), context), None),
             Some(projections) => {
                 let [q, k, v] = projections.project(input, &self.query, context);
-                (q, Some(projections.heads([k, v], &self.spec, rotation)))
+                (q, Some(projections.heads([k, v], self, rotation)))
             }
         };
         let (q, gate) = self.queries(q, rotation);
@@ -125,10 +127,25 @@ impl Attention {
                 (pairs.narrow(2, 0, head_dim), Some(gate.reshape([rows, num_heads * head_dim])))
             }
         };
-        let q = Norm::apply(self.query_norm.as_ref(), q);
-        match rotation {
-            None => (q, gate),
-            Some(rotation) => (rotation.queries(q), gate),
+        let rotate = |q| match rotation {
+            None => q,
+            Some(rotation) => rotation.queries(q),
+        };
+        (self.qk_norm.apply(self.query_norm.as_ref(), q, rotate), gate)
+    }
+}
+
+impl QkNorm {
+    /// Norms and rotates queries or keys, `[rows, heads, head_dim]`, in the order of the architecture.
+    fn apply(
+        self,
+        norm: Option<&Norm>,
+        x: Tensor<3>,
+        rotate: impl FnOnce(Tensor<3>) -> Tensor<3>,
+    ) -> Tensor<3> {
+        match self {
+            Self::Absent | Self::PerHead | Self::WholeRow => rotate(Norm::apply(norm, x)),
+            Self::PerHeadAfterRope => Norm::apply(norm, rotate(x)),
         }
     }
 }
@@ -152,17 +169,17 @@ impl KeyValueProjections {
 
     /// Returns normed, rotated keys and normed values of the projections' outputs:
     /// `[rows, num_kv_heads, head_dim]` each.
-    fn heads(&self, kv: [Tensor<2>; 2], spec: &AttentionSpec, rotation: Option<&Rotation>) -> [Tensor<3>; 2] {
+    fn heads(&self, kv: [Tensor<2>; 2], of: &Attention, rotation: Option<&Rotation>) -> [Tensor<3>; 2] {
         let [k, v] = kv.map(|x| {
             let [rows, _] = x.dims();
-            x.reshape([rows, spec.num_kv_heads, spec.head_dim])
+            x.reshape([rows, of.spec.num_kv_heads, of.spec.head_dim])
         });
-        let k = Norm::apply(self.key_norm.as_ref(), k);
-        let v = Norm::apply(self.value_norm.as_ref(), v);
-        match rotation {
-            None => [k, v],
-            Some(rotation) => [rotation.keys(k), v],
-        }
+        let rotate = |k| match rotation {
+            None => k,
+            Some(rotation) => rotation.keys(k),
+        };
+        let k = of.qk_norm.apply(self.key_norm.as_ref(), k, rotate);
+        [k, Norm::apply(self.value_norm.as_ref(), v)]
     }
 
     /// Projects the rows to queries, keys and values, before QK norm: `[rows, heads * head_dim]` each.

@@ -49,7 +49,7 @@ impl Rope {
             let rows = factors.len();
             from_host(factors, [rows, 1, 1], device)
         });
-        Rotation { angles: Arc::new(angles), query_scale }
+        Rotation { angles: Arc::new(angles.with_pairing(self.spec.pairing)), query_scale }
     }
 
     fn angles(&self, table: &RopeTable, positions: impl Iterator<Item = Position>) -> RopeAngles {

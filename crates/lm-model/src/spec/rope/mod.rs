@@ -7,7 +7,7 @@ mod scaling;
 pub(crate) use axes::RopeAxes;
 pub(crate) use scaling::RopeScaling;
 
-use lm_kernels::RopeTable;
+use lm_kernels::{RopePairing, RopeTable};
 
 /// RoPE of some layers.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,7 @@ pub(crate) struct RopeSpec {
     pub(crate) theta: f64,
     /// Number of rotated elements of a head, the first ones; even.
     pub(crate) rotary_dim: usize,
+    pub(crate) pairing: RopePairing,
     pub(crate) scaling: RopeScaling,
     pub(crate) query_temperature: Option<QueryTemperature>,
     pub(crate) axes: RopeAxes,
@@ -74,9 +75,9 @@ mod tests {
     use super::*;
 
     fn table(theta: f64, rotary_dim: usize, scaling: RopeScaling, len: usize) -> Vec<f32> {
-        RopeSpec { theta, rotary_dim, scaling, query_temperature: None, axes: RopeAxes::Temporal }
-            .table(len)
-            .inv_freq
+        let (pairing, axes) = (RopePairing::HalfSplit, RopeAxes::Temporal);
+        let rope = RopeSpec { theta, rotary_dim, pairing, scaling, query_temperature: None, axes };
+        rope.table(len).inv_freq
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `rope_parameters`, and the older `rope_theta` and `rope_scaling`.
 
 use lm_formats::Result;
+use lm_kernels::RopePairing;
 
 use super::{RopeAxes, RopeScaling, RopeSpec};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
@@ -63,7 +64,14 @@ impl RopeSpec {
         }
         let reader = Reader { key, parameters, rotary_dim, theta, context_len };
         let (scaling, axes) = (reader.scaling(kind)?, RopeAxes::Temporal);
-        Ok(Self { theta, rotary_dim, scaling, query_temperature: None, axes })
+        Ok(Self {
+            theta,
+            rotary_dim,
+            pairing: RopePairing::HalfSplit,
+            scaling,
+            query_temperature: None,
+            axes,
+        })
     }
 }
 
