@@ -17,6 +17,7 @@ from rows._common import COMMON
 S, F = "sliding_attention", "full_attention"
 BASE = {**COMMON, "hidden_activation": "gelu_pytorch_tanh"}
 del BASE["hidden_act"]
+GEMMA1 = {"architectures": ["GemmaForCausalLM"], "model_type": "gemma", **COMMON}
 GEMMA2 = {"architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", **BASE}
 GEMMA3 = {"architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", **BASE}
 GEMMA3N = {"architectures": ["Gemma3nForCausalLM"], "model_type": "gemma3n_text", **BASE}
@@ -37,7 +38,7 @@ def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> 
         if kind in ("gemma3n_text", "gemma4_text") and ("q_norm" in name or "k_norm" in name):
             return 0.5 * uniform()  # scores are not divided by the root of the width
         around = 2.0 if name == "model.norm.weight" and config.tie_word_embeddings else 1.3
-        return around * uniform() - (1 if kind in ("gemma2", "gemma3_text") else 0)
+        return around * uniform() - (1 if kind in ("gemma", "gemma2", "gemma3_text") else 0)
     if "embed_tokens" in name:  # multiplied by the root of its width when it is looked up
         width = config.hidden_size_per_layer_input if "per_layer" in name else shape[-1]
         return normal(width**-0.5)
@@ -341,8 +342,8 @@ BESIDE = if_part("post_feedforward_layernorm_2")
 # Scores are not divided by anything: no width can be taken for another.
 UNSCALED = {"attention scale by hidden / heads"}
 FAULTS = [
-    Fault("norm without its offset of 1", edit(drop_offset), of("gemma2", "gemma3_text")),
-    Fault("embedding not scaled", edit(no_embedding_scale), GEMMA),
+    Fault("norm without its offset of 1", edit(drop_offset), of("gemma", "gemma2", "gemma3_text")),
+    Fault("embedding not scaled", edit(no_embedding_scale), of("gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text")),
     Fault("scores not capped", edit(no_score_cap), lambda model: capped("attn_logit_softcapping")(model) and GEMMA(model)),
     Fault("logits not capped", edit(set_config(final_logit_softcapping=1e6)),
           lambda model: capped("final_logit_softcapping")(model) and GEMMA(model)),
@@ -357,7 +358,7 @@ FAULTS = [
           lambda model: GEMMA(model) and getattr(model.config, "query_pre_attn_scalar", None) != model.config.head_dim),
     Fault("pre-feed-forward norm missing", without("pre_feedforward_layernorm"), if_part("pre_feedforward_layernorm")),
     Fault("post-feed-forward norm missing", without("post_feedforward_layernorm"), GEMMA),
-    Fault("SiLU in place of GELU", edit(silu), GEMMA),
+    Fault("SiLU in place of GELU", edit(silu), of("gemma", "gemma2", "gemma3_text", "gemma3n_text", "gemma4_text")),
     Fault("value norm missing", edit(no_value_norm), if_part("v_norm")),
     Fault("shared keys of the first layer of a kind", edit(share_from_first),
           if_config(lambda config: getattr(config, "num_kv_shared_layers", 0) > 0 and config.model_type.startswith("gemma"))),
@@ -392,6 +393,26 @@ FAULTS = [
 ]  # fmt: skip
 
 MODELS: dict[str, dict[str, Any]] = {
+    "gemma-tiny": {  # as 2B: one KV head, heads wider than hidden / heads, tied by default
+        "dtype": "bfloat16", "shards": 1, "draw": draw,
+        "config": {**GEMMA1, "hidden_size": 48, "intermediate_size": 160, "num_hidden_layers": 3,
+                   "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 16, "rope_theta": 10000.0,
+                   "hidden_act": "gelu_pytorch_tanh"},
+    },
+    "gemma-tiny-bias": {  # a KV head for each query head, biases, linear RoPE, ReLU, untied
+        "dtype": "float16", "shards": 2, "draw": draw,
+        "config": {**GEMMA1, "hidden_size": 60, "intermediate_size": 75, "num_hidden_layers": 2,
+                   "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 20, "tie_word_embeddings": False,
+                   "attention_bias": True, "hidden_act": "relu",
+                   "rope_parameters": {"rope_type": "linear", "rope_theta": 5000.0, "factor": 3.0}},
+    },
+    "gemma-tiny-legacy": {  # the first name of the activation, 5 query heads a KV head, YaRN, tied
+        "dtype": "bfloat16", "shards": 1, "draw": draw,
+        "config": {**GEMMA1, "hidden_size": 40, "intermediate_size": 96, "num_hidden_layers": 3,
+                   "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 12, "tie_word_embeddings": True,
+                   "hidden_act": "gelu", "rope_theta": 3000.0,
+                   "rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32}},
+    },
     "gemma2-tiny": {  # both caps, every other layer slides, heads * head_dim wider than hidden, parity left to the default
         "dtype": "bfloat16", "shards": 1, "draw": draw,
         "config": {**GEMMA2, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 4,

@@ -1,5 +1,6 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod gemma;
 mod gemma2;
 mod gemma3;
 mod gemma3n;
@@ -117,6 +118,7 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
     &gemma3n::ARCHITECTURE,

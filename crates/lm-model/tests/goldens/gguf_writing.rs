@@ -34,6 +34,7 @@ const THEIRS: &[(&str, &str)] = &[
     ("", "split.no"),
     ("", "split.tensors.count"),
     ("", "tokenizer.ggml.token_type"),
+    ("gemma-tiny", "tokenizer.ggml.tokens"),
     ("gemma2-tiny", "tokenizer.ggml.tokens"),
     ("gemma3-tiny", "tokenizer.ggml.tokens"),
     ("gemma3n-tiny", "gemma3n.activation_sparsity_scale"),
@@ -273,6 +274,7 @@ fn compare(
 /// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no
 /// published one of the architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
+    ("gemma-tiny-bias", "layer 0, activation is Relu;"),
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
     ("gemma2-tiny-erf", "layer 0, scale is 0.2236068"),
     ("gemma2-tiny-plain", "logit_soft_cap is None"),
