@@ -74,6 +74,8 @@ FILES: list[tuple[str, str, int]] = [
     ("qwen3_5-tiny-vision", "BF16", 0),
     ("qwen3-tiny", "BF16", 14),
     ("qwen3-tiny", "Q8_0", 0),
+    ("seed-oss-tiny", "BF16", 0),
+    ("seed-oss-tiny-bias", "BF16", 0),
     ("smollm3-tiny", "BF16", 0),
     ("starcoder2-tiny", "BF16", 0),
     ("starcoder2-tiny-plain", "BF16", 0),

@@ -19,6 +19,7 @@ mod qwen2;
 mod qwen3;
 mod qwen3_5;
 mod qwen3_moe;
+mod seed_oss;
 mod smollm3;
 mod starcoder2;
 
@@ -137,6 +138,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &qwen3::ARCHITECTURE,
     &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
+    &seed_oss::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
 ];

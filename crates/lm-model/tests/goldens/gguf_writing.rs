@@ -303,6 +303,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("qwen3-moe-tiny-odd", "layer 0, mlp is Gated"),
     ("qwen3-tiny-window", "layer 1, window is Sliding(5)"),
     ("qwen3_5-tiny", "layer 0, order is Grouped;"),
+    ("seed-oss-tiny-yarn", "layer 0, activation is Relu;"),
     ("smollm3-tiny-list", "layer 0, rope is None;"),
     ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
     ("starcoder2-tiny", "layer 0, window is Sliding(19)"),
