@@ -1,5 +1,6 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod exaone4;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -119,6 +120,7 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &exaone4::ARCHITECTURE,
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
