@@ -44,6 +44,7 @@ FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTL
               "BF16": gguf.LlamaFileType.MOSTLY_BF16, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 # checkpoint, type of the matrices, tensors of a part (0: one file)
 FILES: list[tuple[str, str, int]] = [
+    ("ernie4_5-tiny", "BF16", 0),
     ("exaone4-tiny", "BF16", 0),
     ("exaone4-tiny-full", "BF16", 0),
     ("gemma-tiny", "BF16", 0),
@@ -83,6 +84,7 @@ FILES: list[tuple[str, str, int]] = [
     ("starcoder2-tiny-plain", "BF16", 0),
 ]  # fmt: skip
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
+SENTENCEPIECE = ("ernie4_5", "gemma", "gemma2", "gemma4", "gemma4_text", "phi3")
 # One whose converter names special tokens that the tiny tokenizer lacks.
 OWN_VOCABULARY = ("glm4",)
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer

@@ -1,5 +1,6 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod ernie4_5;
 mod exaone4;
 mod gemma;
 mod gemma2;
@@ -120,6 +121,7 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &ernie4_5::ARCHITECTURE,
     &exaone4::ARCHITECTURE,
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,

@@ -274,6 +274,7 @@ fn compare(
 /// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no
 /// published one of the architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
+    ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
     ("exaone4-tiny-list", "layer 0, activation is Gelu;"),
     ("gemma-tiny-bias", "layer 0, activation is Relu;"),
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
