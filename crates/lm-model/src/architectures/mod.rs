@@ -10,6 +10,7 @@ mod gemma4;
 mod glm4;
 mod gpt_oss;
 mod granite;
+mod hunyuan_v1_dense;
 mod lfm2;
 mod llama;
 mod ministral3;
@@ -131,6 +132,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &glm4::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &hunyuan_v1_dense::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
