@@ -25,7 +25,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Shape of the model, whose weights are random: qwen3-0.6b, qwen3-1.7b, llama3.2-1b, gemma3-270m,
-    /// lfm2-350m, smolvlm-256m, qwen3-moe-small, gpt-oss-small or tiny
+    /// lfm2-350m, smolvlm-256m, qwen3-moe-small, gpt-oss-small, llama3.1-8b-small or tiny
     #[arg(long, default_value = "qwen3-0.6b")]
     shape: String,
     /// A model folder instead of a shape

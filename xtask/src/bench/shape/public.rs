@@ -117,6 +117,20 @@ pub(super) const SHAPES: &[Shape] = &[
         context: 131_072,
         rope_theta: 150_000.0,
     },
+    // Layers as in Llama 3.1 8B, but fewer, with a smaller vocabulary: 4 GB in bfloat16.
+    Shape {
+        name: "llama3.1-8b-small",
+        family: Family::Llama,
+        layers: 8,
+        hidden: 4096,
+        heads: 32,
+        kv_heads: 8,
+        head_dim: 128,
+        intermediate: 14_336,
+        vocab: 32_768,
+        context: 131_072,
+        rope_theta: 5e5,
+    },
     // Not a public model: for testing the benchmark itself.
     Shape {
         name: "tiny",
