@@ -71,6 +71,7 @@ FILES: list[tuple[str, str, int]] = [
     ("olmo3-tiny-types", "BF16", 0),
     ("phi3-tiny", "BF16", 0),
     ("phi3-tiny-window", "BF16", 0),
+    ("qwen2-moe-tiny", "BF16", 0),
     ("qwen2-tiny", "BF16", 0),
     ("qwen2-tiny-yarn", "BF16", 0),
     ("qwen3-moe-tiny", "BF16", 0),
@@ -86,10 +87,10 @@ FILES: list[tuple[str, str, int]] = [
 ]  # fmt: skip
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
 SENTENCEPIECE = ("ernie4_5", "gemma", "gemma2", "gemma4", "gemma4_text", "phi3")
-# One whose converter names special tokens that the tiny tokenizer lacks.
-OWN_VOCABULARY = ("glm4",)
+# Those whose converter knows the special tokens of published vocabularies by name, which these lack too.
+SPECIAL_TOKENS = ("glm4", "glm4_moe")
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
-# without a window.) None for Gemma 3n and Qwen 3.5: their files round elsewhere. Of Gemma 3n they have some
+# without a window.) None for Gemma 3n, Qwen 3.5 and Qwen3-Next: their files round elsewhere. Of Gemma 3n they have some
 # matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 the exponentials of a vector, and heads in another
 # order.
 IMPLIED: dict[str, dict[str, Any]] = {
@@ -143,7 +144,7 @@ def convert(folder: Path, out: Path, kind: str, part: int = 0) -> None:
     hparams = ModelBase.load_hparams(folder, False)
     converter = get_model_class(hparams["architectures"][0])
     converter.no_mtp = not any("mtp." in name for name in tensor_names(folder))
-    if hparams["model_type"] in SENTENCEPIECE + OWN_VOCABULARY:
+    if hparams["model_type"] in (*SENTENCEPIECE, *SPECIAL_TOKENS):
         converter.set_vocab = converter._set_vocab_gpt2
     with torch.inference_mode():
         converter(folder, FILE_TYPES[kind], out, split_max_tensors=part).write()

@@ -42,7 +42,7 @@ def if_bias(*parts: str) -> Callable[[Any], bool]:
 
 
 def windowed(model: Any) -> bool:
-    return getattr(model.config, "sliding_window", None) is not None
+    return bool(getattr(model.config, "sliding_window", None))  # 0 for none, too
 
 
 def mixed_windows(model: Any) -> bool:
@@ -128,12 +128,18 @@ def tiled_kv(x: Tensor, repeats: int) -> Tensor:
     return x.repeat(1, repeats, 1, 1)
 
 
+def rotation_of(model: Any) -> Any:
+    """The module that makes the rotations."""
+    return model.model.rotary_emb if hasattr(model.model, "rotary_emb") else model.model.pos_emb
+
+
 def other_rope(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
     """Rotations made from changed `rope_parameters`."""
 
     def edited(model: Any) -> None:
         change(model.config.rope_parameters)
-        model.model.rotary_emb = type(model.model.rotary_emb)(model.config)
+        rotation = rotation_of(model)
+        rotation.__init__(model.config)
 
     return edited
 
@@ -197,7 +203,7 @@ def swishes(model: Any) -> bool:
 
 
 def swap_gate_and_up(model: Any) -> None:
-    for mlp in (mlp for mlp in each(model, "mlp") if hasattr(mlp, "up_proj")):
+    for mlp in (mlp for mlp in model.modules() if hasattr(mlp, "gate_proj") and hasattr(mlp, "up_proj")):
         mlp.gate_proj, mlp.up_proj = mlp.up_proj, mlp.gate_proj
 
 
@@ -229,8 +235,8 @@ FAULTS = [
     ),
     Fault(
         "RoPE's factor on sine and cosine missing",
-        edit(lambda model: setattr(model.model.rotary_emb, "attention_scaling", 1.0)),
-        lambda model: rotates(model) and model.model.rotary_emb.attention_scaling != 1.0,
+        edit(lambda model: setattr(rotation_of(model), "attention_scaling", 1.0)),
+        lambda model: rotates(model) and rotation_of(model).attention_scaling != 1.0,
     ),
     Fault("norm eps 1e-6", edit(set_eps)),
     Fault("attention scale 5 % too large", edit(turn_scale(lambda _: 1.05)), if_part("self_attn")),

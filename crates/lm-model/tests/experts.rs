@@ -90,6 +90,11 @@ fn invalid_configs_are_reported() {
         "moe_intermediate_size",
     );
     check("qwen3-moe-tiny", |config| config["decoder_sparse_step"] = json!(0), "decoder_sparse_step");
+    check(
+        "qwen2-moe-tiny",
+        |config| config["shared_expert_intermediate_size"] = json!(0),
+        "shared_expert_intermediate_size",
+    );
     check("gpt-oss-tiny", |config| config["swiglu_limit"] = json!(-1.0), "swiglu_limit");
     check("gpt-oss-tiny", |config| config["hidden_act"] = json!("gelu_pytorch_tanh"), "hidden_act");
     // Without the method, 8-bit floats and codes have unsupported types.

@@ -2,69 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
-import torch
-from torch import Tensor
-
-from faults import Fault, each, edit, if_config
+from faults import Fault, edit
 from rows._common import COMMON
+from rows._moe import change_routers, draw, has_experts, has_routers, next_expert, stored_by_expert, swap_halves
 
 QWEN3_MOE = {"architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe"}
 
 
-def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> Tensor | None:
-    """A router that is sure of some rows and unsure of others; what its experts do must differ."""
-    if name.endswith("mlp.gate.weight"):
-        return 2.0 * torch.randn(shape, generator=random) / math.sqrt(shape[-1])
-    return None
-
-
-def one_tensor_an_expert(weights: dict[str, Tensor], random: torch.Generator) -> dict[str, Tensor]:
-    """Published checkpoints have each projection of each expert on its own."""
-    published = {}
-    for name, values in weights.items():
-        stem, _, projection = name.rpartition(".")
-        if not stem.endswith("mlp.experts"):
-            published[name] = values
-            continue
-        for expert, matrix in enumerate(values):
-            halves = dict(zip(("gate_proj", "up_proj"), matrix.chunk(2))) if projection == "gate_up_proj" else {projection: matrix}
-            published |= {f"{stem}.{expert}.{part}.weight": half.contiguous() for part, half in halves.items()}
-    return published
-
-
-def change_routers(**changes: Any) -> Any:
-    def change(model: Any) -> None:
-        for router in each(model, "gate"):
-            for key, to in changes.items():
-                setattr(router, key, to(getattr(router, key)))
-
-    return edit(change)
-
-
-def swap_halves(model: Any) -> None:
-    for experts in each(model, "experts"):
-        experts.gate_up_proj.data = torch.cat(experts.gate_up_proj.data.chunk(2, 1)[::-1], 1)
-
-
-def next_expert(model: Any) -> None:
-    for experts in each(model, "experts"):
-        experts.down_proj.data = experts.down_proj.data.roll(1, 0)
-
-
-moe = if_config(lambda config: config.model_type == "qwen3_moe")
 FAULTS = [
-    Fault("one expert more", change_routers(top_k=lambda k: k + 1), moe),
-    Fault("one expert fewer", change_routers(top_k=lambda k: k - 1), moe),
-    Fault("experts' shares normed the other way", change_routers(norm_topk_prob=lambda norm: not norm), moe),
-    Fault("experts' halves swapped", edit(swap_halves), moe),
-    Fault("down projection of another expert", edit(next_expert), moe),
+    Fault("one expert more", change_routers(top_k=lambda k: k + 1), has_routers("top_k")),
+    Fault("one expert fewer", change_routers(top_k=lambda k: k - 1), has_routers("top_k")),
+    Fault("experts' shares normed the other way", change_routers(norm_topk_prob=lambda norm: not norm), has_routers("norm_topk_prob")),
+    Fault("experts' halves swapped", edit(swap_halves), has_experts),
+    Fault("down projection of another expert", edit(next_expert), has_experts),
 ]
 MODELS = {
     "qwen3-moe-tiny": {  # 4 query heads a KV head, 2 of 8 experts with shares that sum to 1, untied
-        "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": one_tensor_an_expert,
+        "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": stored_by_expert(),
         "config": {**QWEN3_MOE, "hidden_size": 32, "intermediate_size": 96, "num_hidden_layers": 2,
                    "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 16, "tie_word_embeddings": False,
                    "attention_bias": False, "rope_theta": 1000000.0, "rope_scaling": None,
@@ -74,7 +28,7 @@ MODELS = {
                    "router_aux_loss_coef": 0.001, **COMMON},
     },
     "qwen3-moe-tiny-mixed": {  # dense layers by step and by name, 3 of 5 experts with shares as they are, windows, biases, tied
-        "dtype": "float16", "shards": 2, "draw": draw, "tensors": one_tensor_an_expert,
+        "dtype": "float16", "shards": 2, "draw": draw, "tensors": stored_by_expert(),
         "config": {**QWEN3_MOE, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 6,
                    "num_attention_heads": 3, "num_key_value_heads": 3, "head_dim": 16, "tie_word_embeddings": True,
                    "attention_bias": True, "rope_theta": 5000.0, "rope_scaling": None,
@@ -84,7 +38,7 @@ MODELS = {
                    "router_aux_loss_coef": 0.001, **COMMON},
     },
     "qwen3-moe-tiny-odd": {  # 3 of 7 experts of 20 in two layers of three, GELU without approximation, 5 query heads a KV head, tied
-        "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": one_tensor_an_expert,
+        "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": stored_by_expert(),
         "config": {**QWEN3_MOE, "hidden_size": 40, "intermediate_size": 48, "num_hidden_layers": 3,
                    "num_attention_heads": 5, "num_key_value_heads": 1, "head_dim": 12, "tie_word_embeddings": True,
                    "attention_bias": False, "rope_theta": 9000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0},

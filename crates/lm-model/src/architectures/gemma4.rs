@@ -11,12 +11,13 @@ use serde_json::{Map, Value, json};
 use super::gemma2::{self, Keys, NORMS, geglu, gemma};
 use super::gemma3n::{MULTIMODAL_PREFIXES, PER_LAYER_INPUTS, per_layer_vocabulary, size};
 use super::{Architecture, BASE, gemma3};
-use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
+use crate::checkpoint::{LayerParam, Param, TensorLocation};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::{Description, EXPERTS, GgufArchitecture, Settings, TensorNames, layer_types, rope};
+use crate::spec::expert_tensors;
 use crate::spec::{
-    Bias, BidirectionalLayers, DecoderSpec, ExpertKeys, ExpertsSpec, KvSource, LayerScalar, Mixer, Mlp,
-    PerLayerInputs, QkNorm, RopeScaling, RopeSpec, RopesByType, RouterSoftmax, Window, activation,
+    Bias, BidirectionalLayers, DecoderSpec, DenseBranch, ExpertKeys, ExpertsSpec, KvSource, LayerScalar,
+    Mixer, Mlp, PerLayerInputs, QkNorm, RopeScaling, RopeSpec, RopesByType, RouterSpec, Window, activation,
     share_key_values, windows,
 };
 
@@ -238,17 +239,17 @@ fn feed_forward(
         }
     }
     if own.enable_moe_block {
-        let experts = experts(config, own, activation)?;
+        let experts = expert_spec(config, own, activation)?;
         for layer in &mut spec.layers {
             if let Mlp::Gated(gated) = layer.mlp {
-                layer.mlp = Mlp::DenseAndMoe(gated, experts.clone());
+                layer.mlp = Mlp::DenseAndMoe(gated, experts.clone(), DenseBranch::OwnNorms);
             }
         }
     }
     Ok(())
 }
 
-fn experts(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<ExpertsSpec> {
+fn expert_spec(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Result<ExpertsSpec> {
     let keys = ExpertKeys {
         num_experts: "num_experts",
         top_k: "top_k_experts",
@@ -261,8 +262,7 @@ fn experts(config: &ModelConfig, own: &OwnKeys, activation: Activation) -> Resul
         intermediate_size: given(keys.intermediate_size, own.moe_intermediate_size)?,
         activation,
         bias: Bias::Absent,
-        router_bias: Bias::Absent,
-        router_softmax: RouterSoftmax::TopK,
+        router: RouterSpec::softmax(true),
     };
     experts.check(keys, config.hidden_size)?;
     Ok(experts)
@@ -351,23 +351,6 @@ fn weight_name(param: Param) -> String {
     }
 }
 
-/// All experts of a layer are one tensor; each expert's gate rows precede its up rows.
 fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
-    let Param::Layer(layer, param) = param else { return Vec::new() };
-    let Some(&ExpertsSpec { num_experts, intermediate_size: inner, .. }) = spec.layers[layer].mlp.experts()
-    else {
-        return Vec::new();
-    };
-    let name = |part: &str| format!("model.layers.{layer}.experts.{part}");
-    let halves = |first: usize| {
-        let rows = (0..num_experts).map(|expert| (2 * expert + first) * inner);
-        let rows = rows.map(|start| start..start + inner);
-        vec![TensorLocation::parts(&name("gate_up_proj"), rows, num_experts * 2 * inner)]
-    };
-    match param {
-        LayerParam::ExpertGates(Piece::Weight) => halves(0),
-        LayerParam::ExpertUps(Piece::Weight) => halves(1),
-        LayerParam::ExpertDowns(Piece::Weight) => vec![TensorLocation::whole(name("down_proj"))],
-        _ => Vec::new(),
-    }
+    expert_tensors::fused(spec, param, ["experts.gate_up_proj", "experts.down_proj"])
 }

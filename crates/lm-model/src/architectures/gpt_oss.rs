@@ -10,9 +10,7 @@ use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, RopeParameters, invalid, unsupported};
 use crate::gguf::{EXPERTS, GgufArchitecture, layer_types};
-use crate::spec::{
-    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSoftmax, Sinks, activation, windows,
-};
+use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSpec, Sinks, activation, windows};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gpt_oss"],
@@ -113,8 +111,7 @@ fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
         intermediate_size: config.intermediate_size,
         activation: Activation::ClampedSwiglu { alpha, limit },
         bias: Bias::Present,
-        router_bias: Bias::Present,
-        router_softmax: RouterSoftmax::TopK,
+        router: RouterSpec { bias: Bias::Present, ..RouterSpec::softmax(true) },
     };
     let names = ExpertKeys {
         num_experts: "num_local_experts",

@@ -19,6 +19,7 @@ mod olmo2;
 mod olmo3;
 mod phi3;
 mod qwen2;
+mod qwen2_moe;
 mod qwen3;
 mod qwen3_5;
 mod qwen3_moe;
@@ -54,6 +55,9 @@ pub struct Architecture {
     pub(crate) ignored_suffixes: &'static [&'static str],
     /// Prefixes of such names: the other parts of a checkpoint that is not text-only.
     pub(crate) ignored_prefixes: &'static [&'static str],
+    /// True if checkpoints contain layers after the last one, which predict further tokens ahead: they are
+    /// not run.
+    pub(crate) layers_ahead: bool,
     /// Rules for its GGUF files, the first for those that are written; none if llama.cpp does not know the
     /// architecture.
     pub(crate) gguf: &'static [&'static GgufArchitecture],
@@ -68,9 +72,11 @@ impl Architecture {
             .map_err(|source| Error::Json { file: format!("defaults of {}", self.model_types[0]), source })
     }
 
-    /// Returns true if the forward pass does not need a tensor of this name.
-    pub(crate) fn ignores(&self, name: &str) -> bool {
-        self.ignored_suffixes.iter().any(|suffix| name.ends_with(suffix))
+    /// Returns true if the forward pass of a model with this many layers does not need a tensor of this name.
+    pub(crate) fn ignores(&self, name: &str, num_layers: usize) -> bool {
+        let layer = || name.strip_prefix("model.layers.")?.split('.').next()?.parse::<usize>().ok();
+        self.layers_ahead && layer().is_some_and(|layer| layer >= num_layers)
+            || self.ignored_suffixes.iter().any(|suffix| name.ends_with(suffix))
             || self.ignored_prefixes.iter().any(|prefix| name.starts_with(prefix))
     }
 
@@ -116,6 +122,7 @@ const BASE: Architecture = Architecture {
     locations: |_, _| Vec::new(),
     ignored_suffixes: &["rotary_emb.inv_freq"],
     ignored_prefixes: &[],
+    layers_ahead: false,
     gguf: &[],
     defaults: "{}",
 };
@@ -141,6 +148,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &olmo3::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
+    &qwen2_moe::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
     &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,

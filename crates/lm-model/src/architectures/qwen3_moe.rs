@@ -5,12 +5,11 @@ use lm_formats::Result;
 use serde::Deserialize;
 
 use super::{Architecture, BASE};
-use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
+use crate::checkpoint::{Param, TensorLocation};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{EXPERTS, GgufArchitecture};
-use crate::spec::{
-    Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, QkNorm, RouterSoftmax, Window, activation,
-};
+use crate::spec::expert_tensors::{self, PROJECTIONS};
+use crate::spec::{Bias, DecoderSpec, EXPERT_KEYS, ExpertsSpec, Mlp, QkNorm, RouterSpec, Window, activation};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["qwen3_moe"],
@@ -21,12 +20,14 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ..BASE
 };
 
+pub(super) const GGUF_KEYS: &[(&str, &str)] = &[
+    ("expert_count", "num_experts"),
+    ("expert_feed_forward_length", "moe_intermediate_size"),
+    ("expert_used_count", "num_experts_per_tok"),
+];
+
 const GGUF: GgufArchitecture = GgufArchitecture {
-    keys: &[
-        ("expert_count", "num_experts"),
-        ("expert_feed_forward_length", "moe_intermediate_size"),
-        ("expert_used_count", "num_experts_per_tok"),
-    ],
+    keys: GGUF_KEYS,
     read: |_, config| {
         // True of all checkpoints, hence not in the files.
         config.insert("norm_topk_prob".to_owned(), true.into());
@@ -58,55 +59,50 @@ fn one() -> usize {
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let config = &ModelConfig { mlp_bias: false, ..config.clone() }; // Not a key of Qwen3.
-    let keys: Keys = config.read()?;
-    if keys.decoder_sparse_step == 0 {
-        return Err(invalid("decoder_sparse_step", 0, "1 or more"));
-    }
     let mut spec = DecoderSpec::llama(config)?;
     let window = config.sliding_window.filter(|_| config.use_sliding_window);
     for attention in spec.attention_mut() {
         attention.qk_norm = QkNorm::PerHead;
         attention.window = window.map_or(Window::Full, Window::Sliding);
     }
-    let experts = experts(config, &keys)?;
-    for (index, layer) in spec.layers.iter_mut().enumerate() {
-        let excepted = keys.mlp_only_layers.iter().flatten().any(|&dense| dense == index);
-        if (index + 1).is_multiple_of(keys.decoder_sparse_step) && !excepted {
-            layer.mlp = Mlp::Experts(experts.clone());
-        }
-    }
+    add_experts(config, &mut spec, |experts| Ok(Mlp::Experts(experts)))?;
     Ok(spec)
 }
 
-fn experts(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
+/// Puts blocks with experts in place of the dense ones, in the layers that the config names.
+pub(super) fn add_experts(
+    config: &ModelConfig,
+    spec: &mut DecoderSpec,
+    block: impl Fn(ExpertsSpec) -> Result<Mlp>,
+) -> Result<()> {
+    let keys: Keys = config.read()?;
+    if keys.decoder_sparse_step == 0 {
+        return Err(invalid("decoder_sparse_step", 0, "1 or more"));
+    }
+    let block = block(expert_spec(config, &keys)?)?;
+    for (index, layer) in spec.layers.iter_mut().enumerate() {
+        let excepted = keys.mlp_only_layers.iter().flatten().any(|&dense| dense == index);
+        if (index + 1).is_multiple_of(keys.decoder_sparse_step) && !excepted {
+            layer.mlp = block.clone();
+        }
+    }
+    Ok(())
+}
+
+fn expert_spec(config: &ModelConfig, keys: &Keys) -> Result<ExpertsSpec> {
     let experts = ExpertsSpec {
         num_experts: keys.num_experts,
         top_k: keys.num_experts_per_tok,
         intermediate_size: keys.moe_intermediate_size,
         activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
         bias: Bias::Absent,
-        router_bias: Bias::Absent,
-        router_softmax: if keys.norm_topk_prob { RouterSoftmax::TopK } else { RouterSoftmax::AllExperts },
+        router: RouterSpec::softmax(keys.norm_topk_prob),
     };
-    let names = ExpertKeys {
-        num_experts: "num_experts",
-        top_k: "num_experts_per_tok",
-        intermediate_size: "moe_intermediate_size",
-    };
-    experts.check(names, config.hidden_size)?;
+    experts.check(EXPERT_KEYS, config.hidden_size)?;
     Ok(experts)
 }
 
 /// Published checkpoints store a tensor for each projection of each expert.
-fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
-    let Param::Layer(layer, param) = param else { return Vec::new() };
-    let projection = match param {
-        LayerParam::ExpertGates(Piece::Weight) => "gate_proj",
-        LayerParam::ExpertUps(Piece::Weight) => "up_proj",
-        LayerParam::ExpertDowns(Piece::Weight) => "down_proj",
-        _ => return Vec::new(),
-    };
-    let Some(experts) = spec.layers[layer].mlp.experts() else { return Vec::new() };
-    let name = |expert| format!("model.layers.{layer}.mlp.experts.{expert}.{projection}.weight");
-    vec![TensorLocation::stacked((0..experts.num_experts).map(name))]
+pub(super) fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
+    expert_tensors::one_tensor_each(spec, param, "mlp.experts", PROJECTIONS)
 }

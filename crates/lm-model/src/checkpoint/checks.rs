@@ -61,7 +61,13 @@ impl Checkpoint {
     pub(super) fn check_shape(&self, name: &str, stored: &StoredTensor, expected: &[usize]) -> Result<()> {
         let elements = |shape: &[usize]| shape.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
         let is_vector = expected.len() == 1 && elements(&stored.shape) == elements(expected);
-        if stored.shape == expected || is_vector || flattened(&stored.shape) == Some(expected.to_vec()) {
+        // Some GGUF files have a matrix of one row as a vector.
+        let is_row = expected.split_first() == Some((&1, &stored.shape[..]));
+        if stored.shape == expected
+            || is_vector
+            || is_row
+            || flattened(&stored.shape) == Some(expected.to_vec())
+        {
             return Ok(());
         }
         Err(self.wrong_shape(name, stored, expected.to_vec()))

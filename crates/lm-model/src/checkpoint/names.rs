@@ -67,10 +67,18 @@ pub(crate) enum LayerParam {
     Down(Piece),
     /// Router of experts.
     Router(Piece),
+    /// Terms added to the experts' scores in the choice of a row's experts.
+    RouterCorrection,
     /// Gate projections of all experts, concatenated.
     ExpertGates(Piece),
     ExpertUps(Piece),
     ExpertDowns(Piece),
+    /// Gate projection of a shared expert.
+    SharedGate(Piece),
+    SharedUp(Piece),
+    SharedDown(Piece),
+    /// Projection of a row to the logit of the gate on its shared expert.
+    SharedRowGate,
     /// Post-norm of a dense block parallel to experts.
     GatedPostNorm,
     /// Pre-norm of experts parallel to a dense block.
@@ -164,8 +172,8 @@ impl Param {
 
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
-        use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router};
-        let floats = matches!(self, Self::Layer(_, Conv1d(_) | Router(_)));
+        use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router, SharedRowGate};
+        let floats = matches!(self, Self::Layer(_, Conv1d(_) | Router(_) | SharedRowGate));
         floats || matches!(self, Self::Layer(_, AltUpRouter | AltUpPrediction | AltUpCorrection))
     }
 }
@@ -218,6 +226,13 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),
         LayerParam::ExpertUps(piece) => ("mlp.experts.up_proj", piece),
         LayerParam::ExpertDowns(piece) => ("mlp.experts.down_proj", piece),
+        LayerParam::RouterCorrection => {
+            return format!("model.layers.{layer}.mlp.gate.e_score_correction_bias");
+        }
+        LayerParam::SharedGate(piece) => ("mlp.shared_expert.gate_proj", piece),
+        LayerParam::SharedUp(piece) => ("mlp.shared_expert.up_proj", piece),
+        LayerParam::SharedDown(piece) => ("mlp.shared_expert.down_proj", piece),
+        LayerParam::SharedRowGate => ("mlp.shared_expert_gate", Piece::Weight),
         LayerParam::GatedPostNorm => ("post_feedforward_layernorm_1", Piece::Weight),
         LayerParam::ExpertsNorm => ("pre_feedforward_layernorm_2", Piece::Weight),
         LayerParam::ExpertsPostNorm => ("post_feedforward_layernorm_2", Piece::Weight),

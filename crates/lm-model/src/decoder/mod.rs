@@ -22,7 +22,7 @@ use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
 use crate::nn::{Norm, scaled};
-use crate::spec::{BidirectionalLayers, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
+use crate::spec::{BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
@@ -296,11 +296,11 @@ impl Layer {
             Mixer::DeltaNet(net) => MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, net)?)),
         };
         let mlp = match &spec.mlp {
-            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, *gated)?)),
+            Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, DENSE, *gated)?)),
             Mlp::Plain(plain) => MlpBlock::Plain(Box::new(PlainMlp::load(loader, *plain)?)),
             Mlp::Experts(experts) => MlpBlock::Experts(Box::new(MoeMlp::load(loader, experts)?)),
-            Mlp::DenseAndMoe(gated, experts) => {
-                MlpBlock::DenseAndMoe(Box::new(DenseAndMoe::load(loader, *gated, experts)?))
+            Mlp::DenseAndMoe(gated, experts, branch) => {
+                MlpBlock::DenseAndMoe(Box::new(DenseAndMoe::load(loader, *gated, experts, *branch)?))
             }
         };
         let per_layer_input = loader.spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, inputs));

@@ -30,6 +30,20 @@ pub(crate) fn put_layer_types(config: &mut Map<String, Value>, marked: &[bool], 
     config.insert("layer_types".to_owned(), json!(types));
 }
 
+/// Id of a router's sigmoid under [`GATING`]; 1 is a softmax.
+pub(crate) const SIGMOID: u32 = 2;
+const GATING: &str = "expert_gating_func";
+
+/// Fails if the file's router scores have another function than a sigmoid.
+pub(crate) fn check_sigmoid_router(model: &Description<'_>) -> Result<()> {
+    match model.size(GATING)? {
+        Some(id) if id != SIGMOID as usize => {
+            Err(model.metadata.unsupported(&model.key(GATING), id, format!("{SIGMOID}, a sigmoid")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Sets the bias keys by the presence of the tensors.
 pub(crate) fn put_biases(model: &Description<'_>, config: &mut Map<String, Value>) {
     for (tensor, key) in [("blk.0.attn_q.bias", "attention_bias"), ("blk.0.ffn_gate.bias", "mlp_bias")] {

@@ -17,7 +17,7 @@ use crate::config::ModelConfig;
 use crate::spec::DecoderSpec;
 
 pub(crate) use self::clip::Clip;
-pub(crate) use self::config_keys::{layer_types, put_biases, put_layer_types};
+pub(crate) use self::config_keys::{SIGMOID, check_sigmoid_router, layer_types, put_biases, put_layer_types};
 pub(crate) use self::description::{Description, decimal};
 pub(crate) use self::projector::{GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 pub(crate) use self::settings::Settings;
@@ -82,6 +82,14 @@ pub(crate) const EXPERTS: TensorNames = &[
     ("ffn_down_exps", "mlp.experts.down_proj"),
     ("ffn_gate_exps", "mlp.experts.gate_proj"),
     ("ffn_up_exps", "mlp.experts.up_proj"),
+];
+
+/// Shared experts and their gate.
+pub(crate) const SHARED_EXPERT: TensorNames = &[
+    ("ffn_down_shexp", "mlp.shared_expert.down_proj"),
+    ("ffn_gate_inp_shexp", "mlp.shared_expert_gate"),
+    ("ffn_gate_shexp", "mlp.shared_expert.gate_proj"),
+    ("ffn_up_shexp", "mlp.shared_expert.up_proj"),
 ];
 
 impl GgufArchitecture {

@@ -93,7 +93,7 @@ impl<'a> WeightLoader<'a> {
         let total_bytes = names.iter().map(|name| checkpoint.tensor_bytes(name) as u64).sum();
         let unused: HashSet<_> = spec.unused_params().into_iter().map(architecture.weight_name).collect();
         checkpoint.check_no_others(architecture.model_types[0], |name| {
-            names.contains(name) || unused.contains(name) || architecture.ignores(name)
+            names.contains(name) || unused.contains(name) || architecture.ignores(name, spec.layers.len())
         })?;
         let matrices = matrices(spec, architecture);
         for adapter in adapters {
@@ -176,7 +176,7 @@ impl<'a> WeightLoader<'a> {
     /// Loads a matrix `[rows, cols]` in the float format of the file, or the nearest lossless one.
     pub(crate) fn float_matrix(&mut self, param: Param, rows: usize, cols: usize) -> Result<Weight> {
         let location = self.location(param).clone();
-        let stored = self.reader.checkpoint().rows(&location)?;
+        let stored = self.reader.checkpoint().rows_of(&location, cols)?;
         let ty = stored.ty();
         let format = ty.format().filter(|_| ty.float().is_some()).unwrap_or(WeightFormat::F32);
         self.reader.read_rows(&location, &stored, Some(format), [rows, cols])

@@ -2,7 +2,7 @@ use lm_formats::Result;
 use lm_kernels::Activation;
 
 use super::{Bias, ExpertsSpec, linear_params};
-use crate::checkpoint::LayerParam;
+use crate::checkpoint::{LayerParam, Piece};
 use crate::config::{ModelConfig, invalid, unsupported};
 
 /// Feed-forward block.
@@ -12,8 +12,19 @@ pub(crate) enum Mlp {
     Plain(PlainSpec),
     /// Mixture of experts: gated blocks; each row is routed to a few.
     Experts(ExpertsSpec),
-    /// A dense gated block parallel to experts, both with their own norms; the outputs are added.
-    DenseAndMoe(GatedSpec, ExpertsSpec),
+    /// A dense gated block parallel to experts; the outputs are added.
+    DenseAndMoe(GatedSpec, ExpertsSpec, DenseBranch),
+}
+
+/// Inputs and outputs of a dense block parallel to experts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DenseBranch {
+    /// Block, router and experts each have their own norm, and each expert a factor (Gemma 4).
+    OwnNorms,
+    /// Shared expert: it reads the rows that the router and the experts read.
+    Shared,
+    /// Shared expert whose output is multiplied by a sigmoid, one for each row.
+    GatedShared,
 }
 
 /// Gated feed-forward block: `down(activation(gate(x)) · up(x))`.
@@ -41,6 +52,9 @@ pub(crate) struct PlainSpec {
 pub(crate) struct Sparsity {
     pub(crate) deviations: f32,
 }
+
+/// Maximum width of a shared expert, far beyond any model's, so that no product of sizes overflows.
+const MAX_SHARED_WIDTH: usize = 1 << 24;
 
 impl Sparsity {
     /// Returns the threshold that zeroes this share of normally distributed gates; `None` for 0.
@@ -89,31 +103,28 @@ impl Mlp {
         }))
     }
 
-    /// Width inside the dense block, if there is one.
+    /// Width inside the dense block, if there is one that is no shared expert.
     pub(crate) fn dense_width(&self) -> Option<usize> {
         match self {
-            Self::Gated(gated) | Self::DenseAndMoe(gated, _) => Some(gated.intermediate_size),
+            Self::Gated(gated) | Self::DenseAndMoe(gated, _, DenseBranch::OwnNorms) => {
+                Some(gated.intermediate_size)
+            }
             Self::Plain(plain) => Some(plain.intermediate_size),
-            Self::Experts(_) => None,
+            Self::Experts(_) | Self::DenseAndMoe(_, _, DenseBranch::Shared | DenseBranch::GatedShared) => None,
         }
     }
 
     pub(super) fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         match self {
-            Self::Gated(gated) => gated.params(hidden),
+            Self::Gated(gated) => gated.params_of(DENSE, hidden),
             Self::Plain(plain) => plain.params(hidden),
             Self::Experts(experts) => experts.params(hidden),
-            Self::DenseAndMoe(gated, experts) => {
-                let norms = [
-                    LayerParam::GatedPostNorm,
-                    LayerParam::ExpertsNorm,
-                    LayerParam::ExpertsPostNorm,
-                    LayerParam::RouterNorm,
-                ];
-                let norms = norms.map(|norm| (norm, vec![hidden])).into();
-                let factors = vec![(LayerParam::ExpertFactors, vec![experts.num_experts])];
-                [gated.params(hidden), experts.params(hidden), norms, factors].concat()
-            }
+            Self::DenseAndMoe(gated, experts, branch) => [
+                gated.params_of(branch.projections(), hidden),
+                experts.params(hidden),
+                branch.params(hidden, experts),
+            ]
+            .concat(),
         }
     }
 
@@ -121,18 +132,63 @@ impl Mlp {
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
             Self::Gated(_) | Self::Plain(_) => None,
-            Self::Experts(experts) | Self::DenseAndMoe(_, experts) => Some(experts),
+            Self::Experts(experts) | Self::DenseAndMoe(_, experts, _) => Some(experts),
         }
     }
 }
 
+impl DenseBranch {
+    /// Gate, up and down projection of the dense block.
+    pub(crate) fn projections(self) -> GatedParams {
+        match self {
+            Self::OwnNorms => DENSE,
+            Self::Shared | Self::GatedShared => {
+                [LayerParam::SharedGate, LayerParam::SharedUp, LayerParam::SharedDown]
+            }
+        }
+    }
+
+    fn params(self, hidden: usize, experts: &ExpertsSpec) -> Vec<(LayerParam, Vec<usize>)> {
+        match self {
+            Self::Shared => Vec::new(),
+            Self::GatedShared => vec![(LayerParam::SharedRowGate, vec![1, hidden])],
+            Self::OwnNorms => {
+                let norms = [
+                    LayerParam::GatedPostNorm,
+                    LayerParam::ExpertsNorm,
+                    LayerParam::ExpertsPostNorm,
+                    LayerParam::RouterNorm,
+                ];
+                let norms: Vec<_> = norms.map(|norm| (norm, vec![hidden])).into();
+                let factors = vec![(LayerParam::ExpertFactors, vec![experts.num_experts])];
+                [norms, factors].concat()
+            }
+        }
+    }
+}
+
+/// Gate, up and down projection of a gated block.
+pub(crate) type GatedParams = [fn(Piece) -> LayerParam; 3];
+
+/// Projections of a layer's dense block.
+pub(crate) const DENSE: GatedParams = [LayerParam::Gate, LayerParam::Up, LayerParam::Down];
+
 impl GatedSpec {
-    fn params(&self, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
+    /// Shared expert parallel to experts, of a width under a config.json key.
+    pub(crate) fn beside(experts: &ExpertsSpec, key: &str, intermediate_size: usize) -> Result<Self> {
+        if !(1..=MAX_SHARED_WIDTH).contains(&intermediate_size) {
+            return Err(invalid(key, intermediate_size, format!("1 to {MAX_SHARED_WIDTH}")));
+        }
+        let ExpertsSpec { activation, bias, .. } = *experts;
+        Ok(Self { intermediate_size, activation, bias, sparsity: None })
+    }
+
+    fn params_of(&self, [gate, up, down]: GatedParams, hidden: usize) -> Vec<(LayerParam, Vec<usize>)> {
         let Self { intermediate_size: inner, bias, .. } = *self;
         [
-            linear_params(LayerParam::Gate, [hidden, inner], bias),
-            linear_params(LayerParam::Up, [hidden, inner], bias),
-            linear_params(LayerParam::Down, [inner, hidden], bias),
+            linear_params(gate, [hidden, inner], bias),
+            linear_params(up, [hidden, inner], bias),
+            linear_params(down, [inner, hidden], bias),
         ]
         .concat()
     }

@@ -3,6 +3,7 @@
 mod altup;
 mod attention;
 mod delta_net;
+pub(crate) mod expert_tensors;
 mod experts;
 mod layer_types;
 mod mlp;
@@ -13,9 +14,11 @@ mod short_conv;
 pub(crate) use altup::{AltUpSpec, CorrectionScale};
 pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use delta_net::DeltaNetLayer;
-pub(crate) use experts::{ExpertKeys, ExpertsSpec, RouterSoftmax};
+pub(crate) use experts::{
+    EXPERT_KEYS, ExpertGroups, ExpertKeys, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm,
+};
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
-pub(crate) use mlp::{GatedSpec, Mlp, PlainSpec, Sparsity, activation};
+pub(crate) use mlp::{DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainSpec, Sparsity, activation};
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
@@ -191,6 +194,15 @@ impl DecoderSpec {
             bidirectional: BidirectionalLayers::All,
             layers: vec![layer; config.num_hidden_layers],
         })
+    }
+
+    /// [`DecoderSpec::llama`], with RoPE on a part of each head where the config says so.
+    pub(crate) fn partial_rotary(config: &ModelConfig) -> Result<Self> {
+        let (key, parameters) = config.rope_parameters();
+        let (head_dim, context_len) = (config.head_dim()?, config.max_position_embeddings);
+        let rope = RopeSpec::from_parameters(key, &parameters, head_dim, context_len)?;
+        let spec = Self::llama(&config.without_rope())?;
+        Ok(Self { context_len: rope.context_len(context_len), ropes: vec![rope], ..spec })
     }
 
     /// Iterates over the attention layers, first to last.

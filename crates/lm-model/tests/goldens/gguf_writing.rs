@@ -19,12 +19,12 @@ use crate::goldens::root;
 ///   `finetune`, parts of file names, are theirs alone.
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
 ///   that the tokenizer marks as special.
-/// - `tokenizer.ggml.tokens`: with Gemma, Gemma 2 and 3n transformers adds the special tokens of its own tokenizer
-///   class; with Gemma 3 the converter omits embedding rows without a token; ours pads them as for other
-///   models.
+/// - `tokenizer.ggml.tokens`: with Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special tokens of its
+///   own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours pads them as
+///   for other models.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
-/// - Qwen 3.5: theirs have the multi-token-prediction layer, and an interval over which `recurrent_layers`
-///   takes precedence.
+/// - Qwen 3.5 and Qwen3-Next: theirs have the multi-token-prediction layer, and an interval over which
+///   `recurrent_layers` takes precedence.
 const THEIRS: &[(&str, &str)] = &[
     ("", "general.basename"),
     ("", "general.finetune"),
@@ -108,7 +108,7 @@ const IMPLIED: &[(&str, &str)] = &[
 
 /// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
 /// heads.
-const REFUSED: &[&str] = &["qwen3_5-tiny"];
+const REFUSED: &[&str] = &["qwen3_5-moe-tiny", "qwen3_5-tiny"];
 
 /// A file, or its shards.
 struct Gguf {
@@ -302,6 +302,8 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("mistral-tiny-quick", "layer 0, window is Sliding(21)"),
     ("mistral-tiny-vision", "layer 0, activation is GeluTanh;"),
     ("olmo2-tiny-yarn", "layer 0, activation is Gelu;"),
+    ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
+    ("qwen2-moe-tiny-one", "layer 0, activation is Gelu;"),
     ("qwen2-tiny-list", "layer 0, window is Sliding(12)"),
     ("qwen2-tiny-yarn", "layer 2, window is Sliding(7)"),
     ("qwen3-moe-tiny-mixed", "layer 0, window is Sliding(9)"),

@@ -1,23 +1,35 @@
 use burn::tensor::Tensor;
+use lm_kernels::{Activation, Weight};
 
 use super::{ForwardContext, GatedMlp, LayerLoader, MoeMlp, ResidualBlock};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::nn::{Norm, RmsNorm};
-use crate::spec::{ExpertsSpec, GatedSpec};
+use crate::spec::{DenseBranch, ExpertsSpec, GatedSpec};
 
-/// Dense gated block with a mixture of experts parallel to it. Block, router and experts each have their own
-/// norm of the input; the two outputs are normed and added.
+/// Dense gated block with a mixture of experts parallel to it; the two outputs are added.
 ///
 /// # Source
-/// `Gemma4TextDecoderLayer` of transformers 5.23.
+/// `Gemma4TextDecoderLayer`, `Qwen2MoeSparseMoeBlock` of transformers 5.23; DeepSeekMoE, arXiv 2401.06066.
 pub(crate) struct DenseAndMoe {
     gated: GatedMlp,
-    gated_norm: Norm,
-    router_norm: RmsNorm,
-    experts_pre_norm: Norm,
     experts: MoeMlp,
-    experts_post_norm: Norm,
+    branch: Branch,
+}
+
+/// Loaded form of a [`DenseBranch`].
+enum Branch {
+    OwnNorms(Box<OwnNorms>),
+    /// A shared expert, with the projection of a row to the logit of its gate.
+    Shared(Option<Box<Weight>>),
+}
+
+/// Norms of the block's output, the inputs of router and experts, and the experts' output.
+struct OwnNorms {
+    gated: Norm,
+    router: RmsNorm,
+    experts_pre: Norm,
+    experts_post: Norm,
     /// Factor on the routing weight of each expert.
     factors: Vec<f32>,
 }
@@ -27,20 +39,25 @@ impl DenseAndMoe {
         layer: &mut LayerLoader<'_, '_>,
         gated: GatedSpec,
         experts: &ExpertsSpec,
+        branch: DenseBranch,
     ) -> Result<Self> {
-        let hidden = layer.hidden();
-        let router_norm = layer.norm_as_stored(LayerParam::RouterNorm, hidden)?;
-        let gated_norm = layer.norm(LayerParam::GatedPostNorm, hidden)?;
-        let experts_pre_norm = layer.norm(LayerParam::ExpertsNorm, hidden)?;
-        let experts_post_norm = layer.norm(LayerParam::ExpertsPostNorm, hidden)?;
         Ok(Self {
-            gated: GatedMlp::load(layer, gated)?,
-            gated_norm,
-            router_norm: router_norm.times((hidden as f32).sqrt().recip()),
-            experts_pre_norm,
+            gated: GatedMlp::load(layer, branch.projections(), gated)?,
             experts: MoeMlp::load(layer, experts)?,
-            experts_post_norm,
-            factors: layer.values(LayerParam::ExpertFactors, experts.num_experts)?,
+            branch: match branch {
+                DenseBranch::OwnNorms => {
+                    Branch::OwnNorms(Box::new(OwnNorms::load(layer, experts.num_experts)?))
+                }
+                DenseBranch::Shared => Branch::Shared(None),
+                DenseBranch::GatedShared => {
+                    let hidden = layer.hidden();
+                    Branch::Shared(Some(Box::new(layer.float_matrix(
+                        LayerParam::SharedRowGate,
+                        1,
+                        hidden,
+                    )?)))
+                }
+            },
         })
     }
 
@@ -56,12 +73,50 @@ impl DenseAndMoe {
         residual: &ResidualBlock,
         context: &ForwardContext,
     ) -> Result<Tensor<2>> {
-        let gated = self.gated_norm.forward(self.gated.forward(residual.input(x.clone()), context)); // [rows, hidden]
-        let mut routing = self.experts.routing(self.router_norm.forward(x.clone()))?;
+        let dense = self.gated.forward(residual.input(x.clone()), context); // [rows, hidden]
+        let both = match &self.branch {
+            Branch::OwnNorms(norms) => {
+                norms.gated.forward(dense) + norms.experts_output(&self.experts, x.clone())?
+            }
+            Branch::Shared(gate) => {
+                let input = residual.input(x.clone()).normed(); // [rows, hidden]
+                let routing = self.experts.routing(input.clone())?;
+                let dense = match gate {
+                    None => dense,
+                    Some(gate) => gated_rows(dense, lm_kernels::linear(input.clone(), gate)),
+                };
+                self.experts.forward(input, routing) + dense
+            }
+        };
+        Ok(residual.add(x, both))
+    }
+}
+
+impl OwnNorms {
+    fn load(layer: &mut LayerLoader<'_, '_>, num_experts: usize) -> Result<Self> {
+        let hidden = layer.hidden();
+        let router = layer.norm_as_stored(LayerParam::RouterNorm, hidden)?;
+        Ok(Self {
+            gated: layer.norm(LayerParam::GatedPostNorm, hidden)?,
+            router: router.times((hidden as f32).sqrt().recip()),
+            experts_pre: layer.norm(LayerParam::ExpertsNorm, hidden)?,
+            experts_post: layer.norm(LayerParam::ExpertsPostNorm, hidden)?,
+            factors: layer.values(LayerParam::ExpertFactors, num_experts)?,
+        })
+    }
+
+    /// Returns the normed output of the experts for the rows `x`, `[rows, hidden]`.
+    fn experts_output(&self, experts: &MoeMlp, x: Tensor<2>) -> Result<Tensor<2>> {
+        let mut routing = experts.routing(self.router.forward(x.clone()))?;
         for (weight, &expert) in routing.weights.iter_mut().zip(&routing.experts) {
             *weight *= self.factors[expert as usize];
         }
-        let routed = self.experts.forward(self.experts_pre_norm.forward(x.clone()), routing); // [rows, hidden]
-        Ok(residual.add(x, gated + self.experts_post_norm.forward(routed)))
+        Ok(self.experts_post.forward(experts.forward(self.experts_pre.forward(x), routing)))
     }
+}
+
+/// Multiplies each row, `[rows, width]`, by the sigmoid of its logit, `[rows, 1]`.
+fn gated_rows(rows: Tensor<2>, logits: Tensor<2>) -> Tensor<2> {
+    let ones = logits.ones_like();
+    rows * lm_kernels::glu(logits, ones, Activation::Sigmoid)
 }

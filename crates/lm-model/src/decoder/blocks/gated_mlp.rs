@@ -3,9 +3,8 @@ use burn::tensor::activation::relu;
 use lm_kernels::Activation;
 
 use super::{BlockInput, ForwardContext, LayerLoader, Projection, ResidualBlock};
-use crate::checkpoint::LayerParam;
 use crate::error::Result;
-use crate::spec::{GatedSpec, Sparsity};
+use crate::spec::{GatedParams, GatedSpec, Sparsity};
 
 /// Gated feed-forward: `down(activation(gate(x)) * up(x))`.
 ///
@@ -20,13 +19,17 @@ pub(crate) struct GatedMlp {
 }
 
 impl GatedMlp {
-    pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, spec: GatedSpec) -> Result<Self> {
+    pub(crate) fn load(
+        layer: &mut LayerLoader<'_, '_>,
+        [gate, up, down]: GatedParams,
+        spec: GatedSpec,
+    ) -> Result<Self> {
         let GatedSpec { intermediate_size: inner, activation, bias, sparsity } = spec;
         let hidden = layer.hidden();
         Ok(Self {
-            gate: Projection::load(layer, LayerParam::Gate, [hidden, inner], bias)?,
-            up: Projection::load(layer, LayerParam::Up, [hidden, inner], bias)?,
-            down: Projection::load(layer, LayerParam::Down, [inner, hidden], bias)?,
+            gate: Projection::load(layer, gate, [hidden, inner], bias)?,
+            up: Projection::load(layer, up, [hidden, inner], bias)?,
+            down: Projection::load(layer, down, [inner, hidden], bias)?,
             activation,
             sparsity,
         })

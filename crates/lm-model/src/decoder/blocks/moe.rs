@@ -7,7 +7,7 @@ use super::{LayerLoader, ResidualBlock};
 use crate::checkpoint::{LayerParam, Piece};
 use crate::error::{Error, Result};
 use crate::nn::Linear;
-use crate::spec::{ExpertsSpec, RouterSoftmax};
+use crate::spec::{ExpertGroups, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm};
 
 /// Mixture of experts: a router chooses the gated feed-forward blocks that each row goes through.
 ///
@@ -15,20 +15,29 @@ use crate::spec::{ExpertsSpec, RouterSoftmax};
 /// Outrageously Large Neural Networks, arXiv 1701.06538.
 pub(crate) struct MoeMlp {
     /// Kept in a float format for any format of the experts: a small error would select another expert.
-    router: Linear,
+    router_logits: Linear,
+    router: Router,
     experts: Experts,
+}
+
+/// Choice of experts by the router's logits.
+struct Router {
     num_experts: usize,
     top_k: usize,
-    router_softmax: RouterSoftmax,
+    spec: RouterSpec,
+    /// Terms that are added to the scores in the choice only.
+    correction: Option<Vec<f32>>,
 }
 
 impl MoeMlp {
     pub(crate) fn load(layer: &mut LayerLoader<'_, '_>, spec: &ExpertsSpec) -> Result<Self> {
         let (hidden, count, inner) = (layer.hidden(), spec.num_experts, spec.intermediate_size);
-        let router = Linear {
+        let router_logits = Linear {
             weight: layer.float_matrix(LayerParam::Router(Piece::Weight), count, hidden)?,
-            bias: layer.bias(spec.router_bias, LayerParam::Router, count)?,
+            bias: layer.bias(spec.router.bias, LayerParam::Router, count)?,
         };
+        let correction = spec.router.correction;
+        let correction = correction.if_present(|| layer.values(LayerParam::RouterCorrection, count))?;
         let mut weight = |param: fn(Piece) -> LayerParam, rows, cols| {
             let param = layer.param(param(Piece::Weight));
             layer.loader.matrices(param, count, [rows, cols])
@@ -48,18 +57,14 @@ impl MoeMlp {
             ])
         })?;
         let experts = Experts::new(count, weights, biases, spec.activation);
-        Ok(Self {
-            router,
-            experts,
-            num_experts: count,
-            top_k: spec.top_k,
-            router_softmax: spec.router_softmax,
-        })
+        let router = Router { num_experts: count, top_k: spec.top_k, spec: spec.router, correction };
+        Ok(Self { router_logits, router, experts })
     }
 
     /// Bytes of the experts that a row is not routed to.
     pub(crate) fn inactive_bytes(&self) -> u64 {
-        (self.experts.bytes() / self.num_experts * (self.num_experts - self.top_k)) as u64
+        let Router { num_experts, top_k, .. } = self.router;
+        (self.experts.bytes() / num_experts * (num_experts - top_k)) as u64
     }
 
     /// Returns `x`, `[rows, hidden]`, plus the experts' output.
@@ -71,9 +76,8 @@ impl MoeMlp {
 
     /// Routes the rows, `[rows, hidden]`, to experts.
     pub(super) fn routing(&self, input: Tensor<2>) -> Result<Routing> {
-        let logits = self.router.forward(input); // [rows, experts]
-        let logits = lm_kernels::to_host(logits)?;
-        Ok(route(&logits, self.num_experts, self.top_k, self.router_softmax))
+        let logits = self.router_logits.forward(input); // [rows, experts]
+        Ok(self.router.route(&lm_kernels::to_host(logits)?))
     }
 
     /// Returns the experts' output for the rows, `[rows, hidden]`.
@@ -82,41 +86,115 @@ impl MoeMlp {
     }
 }
 
-/// Top-k routing: sends each row of `logits`, `[rows, num_experts]`, to the experts with the largest logits,
-/// largest first; ties go to the lower index.
-fn route(logits: &[f32], num_experts: usize, top_k: usize, softmax: RouterSoftmax) -> Routing {
-    let mut routing = Routing { per_row: top_k, ..Routing::default() };
-    let mut order: Vec<u32> = Vec::new();
-    for logits in logits.chunks_exact(num_experts) {
-        order.clear();
-        order.extend(0..num_experts as u32);
-        let logit = |expert: u32| logits[expert as usize];
-        let by_logit = |a: &u32, b: &u32| logit(*b).total_cmp(&logit(*a)).then(a.cmp(b));
-        if top_k < num_experts {
-            order.select_nth_unstable_by(top_k, by_logit);
+/// Buffers of [`Router::route`] for one row.
+#[derive(Default)]
+struct Scratch {
+    /// Scores of all experts.
+    scores: Vec<f32>,
+    /// Numbers that order the experts: the largest are chosen.
+    ranks: Vec<f32>,
+    order: Vec<u32>,
+}
+
+impl Router {
+    /// Sends each row of `logits`, `[rows, num_experts]`, to the experts with the largest scores, largest
+    /// first; ties go to the lower index.
+    fn route(&self, logits: &[f32]) -> Routing {
+        let mut routing = Routing { per_row: self.top_k, ..Routing::default() };
+        let mut scratch = Scratch::default();
+        for logits in logits.chunks_exact(self.num_experts) {
+            self.score(logits, &mut scratch);
+            let Scratch { scores, ranks, order } = &mut scratch;
+            order.clear();
+            order.extend(0..self.num_experts as u32);
+            let chosen = largest(order, ranks, self.top_k);
+            let weights = chosen.iter().map(|&expert| scores[expert as usize]);
+            let total: f32 = weights.clone().sum();
+            let divisor = match self.spec.norm {
+                RoutingNorm::None => 1.0,
+                RoutingNorm::SumPlus(constant) => total + constant,
+            };
+            routing.weights.extend(weights.map(|weight| weight / divisor * self.spec.scale));
+            routing.experts.extend_from_slice(chosen);
         }
-        let chosen = &mut order[..top_k];
-        chosen.sort_unstable_by(by_logit);
-        let largest = logit(chosen[0]);
-        let part = |expert: u32| (logit(expert) - largest).exp();
-        let total: f32 = match softmax {
-            RouterSoftmax::AllExperts => (0..num_experts as u32).map(part).sum(),
-            RouterSoftmax::TopK => chosen.iter().copied().map(part).sum(),
-        };
-        routing.weights.extend(chosen.iter().map(|&expert| part(expert) / total));
-        routing.experts.extend_from_slice(chosen);
+        routing
     }
-    routing
+
+    /// Computes the scores of a row's experts and what they are ranked by.
+    fn score(&self, logits: &[f32], Scratch { scores, ranks, .. }: &mut Scratch) {
+        scores.clear();
+        match self.spec.scores {
+            RouterScores::Sigmoid => scores.extend(logits.iter().map(|logit| 1.0 / (1.0 + (-logit).exp()))),
+            RouterScores::Softmax => {
+                let largest = logits.iter().copied().max_by(f32::total_cmp).unwrap_or_default();
+                scores.extend(logits.iter().map(|logit| (logit - largest).exp()));
+                // A sum over the chosen experts cancels the one over all, unless it is compared or added to.
+                if self.spec.norm != RoutingNorm::SumPlus(0.0) || self.correction.is_some() {
+                    let total: f32 = scores.iter().sum();
+                    scores.iter_mut().for_each(|score| *score /= total);
+                }
+            }
+        }
+        ranks.clear();
+        match &self.correction {
+            // The order of the logits, of which distant ones may have equal scores.
+            None => ranks.extend_from_slice(logits),
+            Some(correction) => ranks.extend(scores.iter().zip(correction).map(|(score, term)| score + term)),
+        }
+        if let Some(groups) = self.spec.groups {
+            let corrected = self.correction.is_some();
+            let score = |(index, &rank): (usize, &f32)| if corrected { rank } else { scores[index] };
+            let by_score: Vec<f32> = ranks.iter().enumerate().map(score).collect();
+            exclude_groups(&by_score, ranks, groups);
+        }
+    }
+}
+
+/// Sets the ranks of experts outside of a row's groups to the least one.
+fn exclude_groups(scores: &[f32], ranks: &mut [f32], groups: ExpertGroups) {
+    let size = scores.len() / groups.count;
+    let best_two = |group: &[f32]| {
+        let (first, second) =
+            group.iter().fold((f32::NEG_INFINITY, f32::NEG_INFINITY), |(first, second), &score| {
+                if score > first { (score, first) } else { (first, second.max(score)) }
+            });
+        first + second
+    };
+    let sums: Vec<f32> = scores.chunks_exact(size).map(best_two).collect();
+    let mut order: Vec<u32> = (0..groups.count as u32).collect();
+    let kept = largest(&mut order, &sums, groups.top_k);
+    for (group, ranks) in ranks.chunks_exact_mut(size).enumerate() {
+        if !kept.contains(&(group as u32)) {
+            ranks.fill(f32::NEG_INFINITY);
+        }
+    }
+}
+
+/// Returns the `count` of the indices with the largest values, largest first; ties go to the lower index.
+fn largest<'a>(order: &'a mut [u32], values: &[f32], count: usize) -> &'a mut [u32] {
+    let value = |index: u32| values[index as usize];
+    let by_value = |a: &u32, b: &u32| value(*b).total_cmp(&value(*a)).then(a.cmp(b));
+    if count < order.len() {
+        order.select_nth_unstable_by(count, by_value);
+    }
+    let chosen = &mut order[..count];
+    chosen.sort_unstable_by(by_value);
+    chosen
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::Bias;
+
+    fn route(logits: &[f32], num_experts: usize, top_k: usize, spec: RouterSpec) -> Routing {
+        Router { num_experts, top_k, spec, correction: None }.route(logits)
+    }
 
     #[test]
     fn rows_use_the_experts_with_the_largest_logits() {
         let logits = [0.0, 2.0, 1.0, 2.0, /* the next row */ -1.0, -3.0, -2.0, -4.0];
-        let routing = route(&logits, 4, 2, RouterSoftmax::TopK);
+        let routing = route(&logits, 4, 2, RouterSpec::softmax(true));
         assert_eq!(routing.experts, [1, 3, 0, 2]);
         let second = 1.0 / (1.0 + (-1.0_f32).exp());
         let expected = [0.5, 0.5, second, 1.0 - second];
@@ -126,17 +204,54 @@ mod tests {
     #[test]
     fn softmax_over_all_experts_is_not_renormalized() {
         let logits = [3.0_f32.ln(), 0.0, 2.0_f32.ln()];
-        let routing = route(&logits, 3, 2, RouterSoftmax::AllExperts);
+        let routing = route(&logits, 3, 2, RouterSpec::softmax(false));
         assert_eq!(routing.experts, [0, 2]);
         assert!((routing.weights[0] - 0.5).abs() < 1e-6 && (routing.weights[1] - 1.0 / 3.0).abs() < 1e-6);
-        let all = route(&logits, 3, 3, RouterSoftmax::AllExperts);
+        let all = route(&logits, 3, 3, RouterSpec::softmax(false));
         assert_eq!(all.experts, [0, 2, 1]);
         assert!((all.weights.iter().sum::<f32>() - 1.0).abs() < 1e-6);
     }
 
     #[test]
     fn nan_logits_choose_an_expert() {
-        let routing = route(&[f32::NAN, 1.0, f32::NEG_INFINITY], 3, 2, RouterSoftmax::AllExperts);
+        let routing = route(&[f32::NAN, 1.0, f32::NEG_INFINITY], 3, 2, RouterSpec::softmax(false));
         assert_eq!(routing.experts, [0, 1]);
+    }
+
+    /// Scores 0.6, 0.5, 0.2, 0.5, 0.4, 0.4 in three groups.
+    fn corrected(groups: Option<ExpertGroups>, norm: RoutingNorm) -> Routing {
+        let scores = [0.6_f32, 0.5, 0.2, 0.5, 0.4, 0.4];
+        let logits = scores.map(|score| (score / (1.0 - score)).ln());
+        let spec = RouterSpec {
+            scores: RouterScores::Sigmoid,
+            correction: Bias::Present,
+            groups,
+            norm,
+            scale: 2.0,
+            ..RouterSpec::softmax(false)
+        };
+        let correction = Some(vec![-0.5, 0.0, 0.0, 0.35, 0.3, 0.2]);
+        Router { num_experts: 6, top_k: 2, spec, correction }.route(&logits)
+    }
+
+    fn assert_weights(routing: &Routing, expected: [f32; 2]) {
+        let near = |(got, expected): (&f32, f32)| (got - expected).abs() < 1e-6;
+        assert!(routing.weights.iter().zip(expected).all(near), "{:?}", routing.weights);
+    }
+
+    #[test]
+    fn corrections_count_in_the_choice_only() {
+        let routing = corrected(None, RoutingNorm::None);
+        assert_eq!(routing.experts, [3, 4]);
+        assert_weights(&routing, [1.0, 0.8]);
+        assert_weights(&corrected(None, RoutingNorm::SumPlus(0.1)), [1.0, 0.8]);
+    }
+
+    #[test]
+    fn groups_are_chosen_by_their_best_two() {
+        let groups = Some(ExpertGroups { count: 3, top_k: 1 });
+        assert_eq!(corrected(groups, RoutingNorm::None).experts, [4, 5]);
+        let groups = Some(ExpertGroups { count: 2, top_k: 1 });
+        assert_eq!(corrected(groups, RoutingNorm::None).experts, [3, 4]);
     }
 }

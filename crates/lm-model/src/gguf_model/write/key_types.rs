@@ -6,6 +6,7 @@ use serde_json::Value;
 /// Type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyType {
+    Bool,
     Float,
     Size,
 }
@@ -33,10 +34,18 @@ const TYPES: &[(&str, KeyType)] = &[
     ("embedding_scale", KeyType::Float),
     ("expert_count", KeyType::Size),
     ("expert_feed_forward_length", KeyType::Size),
+    ("expert_group_count", KeyType::Size),
+    ("expert_group_used_count", KeyType::Size),
+    ("expert_shared_count", KeyType::Size),
+    ("expert_shared_feed_forward_length", KeyType::Size),
     ("expert_used_count", KeyType::Size),
+    ("expert_weights_norm", KeyType::Bool),
+    ("expert_weights_scale", KeyType::Float),
     ("feed_forward_length", KeyType::Size),
     ("final_logit_softcapping", KeyType::Float),
     ("full_attention_interval", KeyType::Size),
+    ("interleave_moe_layer_step", KeyType::Size),
+    ("leading_dense_block_count", KeyType::Size),
     ("logit_scale", KeyType::Float),
     ("residual_scale", KeyType::Float),
     ("rope.freq_base", KeyType::Float),
@@ -59,6 +68,7 @@ pub(super) fn written(key: &str, value: &Value) -> Option<GgufEntry> {
         whole.and_then(|size| u32::try_from(size).ok())
     };
     match (ty, value) {
+        (KeyType::Bool, Value::Bool(value)) => Some(GgufEntry::Bool(*value)),
         (KeyType::Float, Value::Number(number)) => Some(GgufEntry::Float(number.as_f64()? as f32)),
         (KeyType::Float, Value::Array(list)) => {
             let floats = list.iter().map(|value| value.as_f64().map(|x| x as f32));
