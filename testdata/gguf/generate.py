@@ -65,6 +65,7 @@ FILES: list[tuple[str, str, int]] = [
     ("llama-tiny-bias", "F16", 0),
     ("ministral3-tiny", "BF16", 0),
     ("mistral-tiny-full", "BF16", 0),
+    ("mixtral-tiny", "BF16", 0),
     ("olmo2-tiny-gqa", "BF16", 0),
     ("olmo3-tiny", "BF16", 0),
     ("olmo3-tiny-plain", "BF16", 0),

@@ -15,6 +15,7 @@ mod lfm2;
 mod llama;
 mod ministral3;
 mod mistral;
+mod mixtral;
 mod olmo2;
 mod olmo3;
 mod phi3;
@@ -144,6 +145,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
+    &mixtral::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
     &olmo3::ARCHITECTURE,
     &phi3::ARCHITECTURE,

@@ -301,6 +301,8 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("mistral-tiny", "layer 0, window is Sliding(9)"),
     ("mistral-tiny-quick", "layer 0, window is Sliding(21)"),
     ("mistral-tiny-vision", "layer 0, activation is GeluTanh;"),
+    ("mixtral-tiny-one", "layer 0, activation is Gelu;"),
+    ("mixtral-tiny-window", "layer 0, window is Sliding(12)"),
     ("olmo2-tiny-yarn", "layer 0, activation is Gelu;"),
     ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
     ("qwen2-moe-tiny-one", "layer 0, activation is Gelu;"),
