@@ -90,6 +90,7 @@ fn invalid_configs_are_reported() {
         "moe_intermediate_size",
     );
     check("qwen3-moe-tiny", |config| config["decoder_sparse_step"] = json!(0), "decoder_sparse_step");
+    check("olmoe-tiny", |config| config["clip_qkv"] = json!(8.0), "clip_qkv");
     check(
         "qwen2-moe-tiny",
         |config| config["shared_expert_intermediate_size"] = json!(0),

@@ -18,6 +18,7 @@ mod mistral;
 mod mixtral;
 mod olmo2;
 mod olmo3;
+mod olmoe;
 mod phi3;
 mod qwen2;
 mod qwen2_moe;
@@ -148,6 +149,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &mixtral::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
     &olmo3::ARCHITECTURE,
+    &olmoe::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen2_moe::ARCHITECTURE,

@@ -44,6 +44,7 @@ const THEIRS: &[(&str, &str)] = &[
     ("gemma4-tiny-keys", "tokenizer.ggml.tokens"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eos_token_id"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eot_token_id"),
+    ("olmoe-tiny", "tokenizer.ggml.tokens"),
     ("qwen3_5-tiny-vision", "qwen35.attention.recurrent_layers"),
     ("qwen3_5-tiny-vision", "qwen35.block_count"),
     ("qwen3_5-tiny-vision", "qwen35.full_attention_interval"),
@@ -102,6 +103,7 @@ const IMPLIED: &[(&str, &str)] = &[
             }
         }"#,
     ),
+    ("olmoe-tiny", r#"{"rms_norm_eps": 1e-5}"#),
     ("qwen2-tiny-yarn", r#"{"use_sliding_window": false}"#),
     ("starcoder2-tiny", r#"{"sliding_window": null}"#),
 ];
@@ -304,6 +306,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("mixtral-tiny-one", "layer 0, activation is Gelu;"),
     ("mixtral-tiny-window", "layer 0, window is Sliding(12)"),
     ("olmo2-tiny-yarn", "layer 0, activation is Gelu;"),
+    ("olmoe-tiny-bias", "layer 0, activation is Relu;"),
     ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
     ("qwen2-moe-tiny-one", "layer 0, activation is Gelu;"),
     ("qwen2-tiny-list", "layer 0, window is Sliding(12)"),
