@@ -59,6 +59,8 @@ FILES: list[tuple[str, str, int]] = [
     ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-tiny", "BF16", 0),
     ("granite-tiny-bias", "BF16", 0),
+    ("granite-moe-tiny", "BF16", 0),
+    ("granite-moe-tiny-shared", "BF16", 0),
     ("hunyuan-v1-dense-tiny", "BF16", 0),
     ("lfm2-tiny", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),

@@ -39,7 +39,7 @@ MODELS = {
 
 
 def of_granite(config: Any) -> bool:
-    return config.model_type == "granite"
+    return config.model_type in ("granite", "granitemoe", "granitemoeshared")
 
 
 def set_residual(to: Callable[[float], float]) -> Callable[[Any], None]:

@@ -29,18 +29,25 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         ("logit_scale", "logits_scaling"),
         ("residual_scale", "residual_multiplier"),
     ],
-    rope_layout: RopeLayout::Interleaved,
-    read: |model, config| {
-        const FINETUNED: &str = "rope.scaling.finetuned";
-        // Meaning of the key for this architecture only: RoPE is used.
-        if model.bool(FINETUNED)? == Some(false) {
-            return Err(model.metadata.unsupported(&model.key(FINETUNED), false, "true, or absent"));
-        }
-        put_biases(model, config);
-        Ok(())
-    },
-    ..GgufArchitecture::new("granite", "granite")
+    ..gguf("granite", "granite")
 };
+
+/// Rules for files of Granite's architectures, without keys and tensors.
+pub(super) const fn gguf(name: &'static str, model_type: &'static str) -> GgufArchitecture {
+    GgufArchitecture {
+        rope_layout: RopeLayout::Interleaved,
+        read: |model, config| {
+            const FINETUNED: &str = "rope.scaling.finetuned";
+            // Meaning of the key for these architectures only: RoPE is used.
+            if model.bool(FINETUNED)? == Some(false) {
+                return Err(model.metadata.unsupported(&model.key(FINETUNED), false, "true, or absent"));
+            }
+            put_biases(model, config);
+            Ok(())
+        },
+        ..GgufArchitecture::new(name, model_type)
+    }
+}
 
 #[derive(Deserialize)]
 struct Keys {
@@ -52,7 +59,7 @@ struct Keys {
     attention_multiplier: f64,
 }
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
     let mut spec = DecoderSpec::llama(config)?;
     spec.embedding_scale = Some(factor("embedding_multiplier", keys.embedding_multiplier)?);

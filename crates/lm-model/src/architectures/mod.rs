@@ -10,6 +10,7 @@ mod gemma4;
 mod glm4;
 mod gpt_oss;
 mod granite;
+mod granite_moe;
 mod hunyuan_v1_dense;
 mod lfm2;
 mod llama;
@@ -141,6 +142,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &glm4::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
+    &granite_moe::ARCHITECTURE,
     &hunyuan_v1_dense::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &llama::ARCHITECTURE,
