@@ -143,7 +143,7 @@ def tile_key_heads(mixer: Any) -> None:
 def plain_norms(model: Any) -> None:
     """`x * w` in place of `x * (1 + w)`."""
     for module in model.modules():
-        if type(module).__name__ == "Qwen3_5RMSNorm":
+        if type(module).__name__ in ("Qwen3_5RMSNorm", "Qwen3_5MoeRMSNorm", "Qwen3NextRMSNorm"):
             module.weight.data -= 1
 
 
@@ -180,11 +180,16 @@ def rotate_all(model: Any) -> None:
 
 
 def is_qwen3_5(config: Any) -> bool:
-    return config.model_type == "qwen3_5_text"
+    return config.model_type in ("qwen3_5_text", "qwen3_5_moe_text")
+
+
+def is_hybrid(config: Any) -> bool:
+    """Qwen3.5, and Qwen3-Next, whose delta nets have other tensors."""
+    return is_qwen3_5(config) or config.model_type == "qwen3_next"
 
 
 def rotates_a_part(config: Any) -> bool:
-    return is_qwen3_5(config) and config.rope_parameters["partial_rotary_factor"] != 1
+    return is_hybrid(config) and config.rope_parameters["partial_rotary_factor"] != 1
 
 
 def shares_key_heads(config: Any) -> bool:
@@ -196,19 +201,19 @@ def unnormed(x: Tensor, dim: int = -1, eps: float = 1e-6) -> Tensor:
 
 
 FAULTS = [
-    Fault("norms without the added one", edit(plain_norms), if_config(is_qwen3_5)),
-    Fault("attention's output not gated", edit(no_gate), if_config(is_qwen3_5)),
-    Fault("gates behind all queries", edit(halves_for_gates), if_config(is_qwen3_5)),
+    Fault("norms without the added one", edit(plain_norms), if_config(is_hybrid)),
+    Fault("attention's output not gated", edit(no_gate), if_config(is_hybrid)),
+    Fault("gates behind all queries", edit(halves_for_gates), if_config(is_hybrid)),
     Fault("all of a head rotated", edit(rotate_all), if_config(rotates_a_part)),
-    Fault("delta net's taps in reverse", on_mixers(turn_taps), if_config(is_qwen3_5)),
-    Fault("delta net's oldest tap ignored", on_mixers(forget_oldest), if_config(is_qwen3_5)),
-    Fault("SiLU after the convolution missing", on_mixers(lambda mixer: setattr(mixer, "activation", None)), if_config(is_qwen3_5)),
+    Fault("delta net's taps in reverse", on_mixers(turn_taps), if_config(is_hybrid)),
+    Fault("delta net's oldest tap ignored", on_mixers(forget_oldest), if_config(is_hybrid)),
+    Fault("SiLU after the convolution missing", on_mixers(lambda mixer: setattr(mixer, "activation", None)), if_config(is_hybrid)),
     Fault("delta net's queries and keys exchanged", on_mixers(swap_query_and_key), if_config(is_qwen3_5)),
     Fault("delta net's key heads tiled", on_mixers(tile_key_heads), if_config(shares_key_heads)),
-    Fault("queries and keys not of length 1", replace("l2norm", unnormed), if_config(is_qwen3_5)),
+    Fault("queries and keys not of length 1", replace("l2norm", unnormed), if_config(is_hybrid)),
     Fault("a and b exchanged", exchange("in_proj_a", "in_proj_b"), if_config(is_qwen3_5)),
-    Fault("dt_bias missing", scale("dt_bias", 0.0), if_config(is_qwen3_5)),
-    Fault("A_log taken as A", on_mixers(lambda mixer: mixer.A_log.data.copy_(mixer.A_log.data.abs().log())), if_config(is_qwen3_5)),
-    Fault("delta net's norm missing", on_mixers(lambda mixer: mixer.norm.weight.data.fill_(1)), if_config(is_qwen3_5)),
+    Fault("dt_bias missing", scale("dt_bias", 0.0), if_config(is_hybrid)),
+    Fault("A_log taken as A", on_mixers(lambda mixer: mixer.A_log.data.copy_(mixer.A_log.data.abs().log())), if_config(is_hybrid)),
+    Fault("delta net's norm missing", on_mixers(lambda mixer: mixer.norm.weight.data.fill_(1)), if_config(is_hybrid)),
     Fault("delta net not gated", on_mixers(lambda mixer: mixer.in_proj_z.weight.data.fill_(0)), if_config(is_qwen3_5)),
 ]

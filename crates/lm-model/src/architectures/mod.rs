@@ -24,8 +24,10 @@ mod phi3;
 mod qwen2;
 mod qwen2_moe;
 mod qwen3;
+mod qwen35_moe;
 mod qwen3_5;
 mod qwen3_moe;
+mod qwen3_next;
 mod seed_oss;
 mod smollm3;
 mod starcoder2;
@@ -156,8 +158,10 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &qwen2::ARCHITECTURE,
     &qwen2_moe::ARCHITECTURE,
     &qwen3::ARCHITECTURE,
+    &qwen35_moe::ARCHITECTURE,
     &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
+    &qwen3_next::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,

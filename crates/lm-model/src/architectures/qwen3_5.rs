@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::{Description, GgufArchitecture, Settings, put_layer_types, rope};
+use crate::gguf::{Description, GgufArchitecture, Settings, TensorNames, put_layer_types, rope};
 use crate::spec::{
     AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeAxes,
     RopeSpec, by_type,
@@ -33,7 +33,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ..BASE
 };
 
-const GGUF: GgufArchitecture = GgufArchitecture {
+pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
     keys: &[
         ("full_attention_interval", "full_attention_interval"),
         ("ssm.conv_kernel", "linear_conv_kernel_dim"),
@@ -44,33 +44,40 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     rope: rope::with_sections,
     read: read_gguf,
     write: write_gguf,
-    tensors: &[&[
-        ("attn_gate", "linear_attn.in_proj_z"),
-        ("attn_qkv", "linear_attn.in_proj_qkv"),
-        ("post_attention_norm", "post_attention_layernorm"),
-        ("ssm_a", "linear_attn.A_log"),
-        ("ssm_alpha", "linear_attn.in_proj_a"),
-        ("ssm_beta", "linear_attn.in_proj_b"),
-        ("ssm_conv1d", "linear_attn.conv1d"),
-        ("ssm_dt.bias", "linear_attn.dt_bias"),
-        ("ssm_norm", "linear_attn.norm"),
-        ("ssm_out", "linear_attn.out_proj"),
-    ]],
-    values: &[
-        ("attn_k_norm.weight", StoredValues::PlusOne),
-        ("attn_norm.weight", StoredValues::PlusOne),
-        ("attn_q_norm.weight", StoredValues::PlusOne),
-        ("output_norm.weight", StoredValues::PlusOne),
-        ("post_attention_norm.weight", StoredValues::PlusOne),
-        ("ssm_a", StoredValues::NegatedExp),
-    ],
+    tensors: &[TENSORS, STEPS],
+    values: VALUES,
     ..GgufArchitecture::new("qwen35", "qwen3_5_text")
 };
+
+/// Projections to time steps and write strengths, where they are separate.
+pub(super) const STEPS: TensorNames =
+    &[("ssm_alpha", "linear_attn.in_proj_a"), ("ssm_beta", "linear_attn.in_proj_b")];
+
+/// Tensors of files of models with these delta nets.
+pub(super) const TENSORS: TensorNames = &[
+    ("attn_gate", "linear_attn.in_proj_z"),
+    ("attn_qkv", "linear_attn.in_proj_qkv"),
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("ssm_a", "linear_attn.A_log"),
+    ("ssm_conv1d", "linear_attn.conv1d"),
+    ("ssm_dt.bias", "linear_attn.dt_bias"),
+    ("ssm_norm", "linear_attn.norm"),
+    ("ssm_out", "linear_attn.out_proj"),
+];
+
+pub(super) const VALUES: &[(&str, StoredValues)] = &[
+    ("attn_k_norm.weight", StoredValues::PlusOne),
+    ("attn_norm.weight", StoredValues::PlusOne),
+    ("attn_q_norm.weight", StoredValues::PlusOne),
+    ("output_norm.weight", StoredValues::PlusOne),
+    ("post_attention_norm.weight", StoredValues::PlusOne),
+    ("ssm_a", StoredValues::NegatedExp),
+];
 
 /// Default M-RoPE sections: rotated pairs per position (time, height, width), which are equal for text.
 const SECTIONS: [usize; 3] = [11, 11, 10];
 
-fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+pub(super) fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     let is_recurrent = |layer: &LayerSpec| matches!(layer.mixer, Mixer::DeltaNet(_));
     settings
         .put("attention.recurrent_layers", GgufEntry::Bools(spec.layers.iter().map(is_recurrent).collect()));
@@ -84,7 +91,7 @@ fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> R
     Ok(())
 }
 
-fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+pub(super) fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let (width, heads) = (model.required_size("ssm.inner_size")?, model.required_size("ssm.time_step_rank")?);
     if heads == 0 || !width.is_multiple_of(heads) {
         let expected = format!("a divisor of {} = {width}", model.key("ssm.inner_size"));
@@ -103,7 +110,7 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
     Ok(())
 }
 
-/// Keys of Qwen3.5 alone.
+/// Keys of these delta nets and attention layers.
 #[derive(Deserialize)]
 struct Keys {
     /// One layer in this many has attention, where `layer_types` is absent.
@@ -124,16 +131,20 @@ struct Keys {
 const MAX_HEADS: usize = 1 << 12;
 const MAX_KERNEL_SIZE: usize = 256;
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let (key, mut rope) = config.rope_parameters();
+    let axes = RopeAxes::Interleaved(rope.take_sections(key, SECTIONS)?);
+    let rope = RopeSpec::from_parameters(key, &rope, config.head_dim()?, config.max_position_embeddings)?;
+    hybrid(config, RopeSpec { axes, ..rope })
+}
+
+/// Builds a decoder of gated delta nets and gated attention.
+pub(super) fn hybrid(config: &ModelConfig, rope: RopeSpec) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
     if !keys.attn_output_gate {
         return Err(unsupported("attn_output_gate", false, "true"));
     }
-    let (key, mut rope) = config.rope_parameters();
-    let axes = RopeAxes::Interleaved(rope.take_sections(key, SECTIONS)?);
     let config = &ModelConfig { mlp_bias: false, ..config.without_rope() }; // Not a key of Qwen3.5.
-    let rope = RopeSpec::from_parameters(key, &rope, config.head_dim()?, config.max_position_embeddings)?;
-    let rope = RopeSpec { axes, ..rope };
     let net = delta_net(&keys)?;
     let mut spec = DecoderSpec {
         norm_weight: NormWeight::OnePlus,
@@ -194,7 +205,7 @@ fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
     }
 }
 
-fn weight_name(param: Param) -> String {
+pub(super) fn weight_name(param: Param) -> String {
     match param {
         Param::Layer(layer, LayerParam::Conv1d(_)) => {
             format!("model.layers.{layer}.linear_attn.conv1d.weight")

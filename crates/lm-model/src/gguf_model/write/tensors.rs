@@ -100,7 +100,9 @@ fn name(
         return Ok(Named { name, location, rows, stack: None });
     }
     let locations = (file.architecture.locations)(file.spec, param);
-    let tensors = locations.iter().filter_map(|location| tensor_of(location, rows));
+    // Parts that take turns in a tensor cannot be stacked.
+    let single = locations.iter().filter(|location| location.slices().len() == 1);
+    let tensors = single.filter_map(|location| tensor_of(location, rows));
     match tensors.into_iter().find_map(|(tensor, rows)| Some((tensor, rows, file_name(tensor)?))) {
         Some((tensor, rows, name)) => {
             let parts = parts_of(file, tensor);
