@@ -62,6 +62,7 @@ FILES: list[tuple[str, str, int]] = [
     ("granite-moe-tiny", "BF16", 0),
     ("granite-moe-tiny-shared", "BF16", 0),
     ("hunyuan-v1-dense-tiny", "BF16", 0),
+    ("lfm2-moe-tiny", "BF16", 0),
     ("lfm2-tiny", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),
     ("llama-tiny-bias", "F16", 0),

@@ -80,7 +80,7 @@ def convolutions(model: Any) -> list[nn.Conv1d]:
 def drop_conv_bias(*parts: str) -> Callable[[Any], None]:
     def change(model: Any) -> None:
         for mixer in model.modules():
-            if type(mixer).__name__ == "Lfm2ShortConv":
+            if type(mixer).__name__ in ("Lfm2ShortConv", "Lfm2MoeShortConv"):
                 for part in parts:
                     mixer.get_submodule(part).bias.data.zero_()
 
@@ -88,12 +88,16 @@ def drop_conv_bias(*parts: str) -> Callable[[Any], None]:
 
 
 def swap_gate_and_up(model: Any) -> None:
-    for mlp in each(model, "feed_forward"):
+    for mlp in (mlp for mlp in each(model, "feed_forward") if hasattr(mlp, "w1")):
         mlp.w1, mlp.w3 = mlp.w3, mlp.w1
 
 
 def is_lfm2(config: Any) -> bool:
-    return config.model_type == "lfm2"
+    return config.model_type in ("lfm2", "lfm2_moe")
+
+
+def has_dense(model: Any) -> bool:
+    return any(hasattr(mlp, "w1") for mlp in each(model, "feed_forward"))
 
 
 def is_biased(config: Any) -> bool:
@@ -107,7 +111,7 @@ FAULTS = [
     Fault("convolution's bias missing", edit(drop_conv_bias("conv")), if_config(is_biased)),
     Fault("in_proj's bias missing", edit(drop_conv_bias("in_proj")), if_config(is_biased)),
     Fault("out_proj's bias missing", edit(drop_conv_bias("out_proj")), if_config(is_biased)),
-    Fault("gate and up (w1, w3) swapped", edit(swap_gate_and_up), if_config(is_lfm2)),
+    Fault("gate and up (w1, w3) swapped", edit(swap_gate_and_up), has_dense),
     Fault("operator norm missing", without("operator_norm"), if_config(is_lfm2)),
     Fault("feed-forward norm missing", without("ffn_norm"), if_config(is_lfm2)),
     Fault("q layer norm missing", without("q_layernorm"), if_config(is_lfm2)),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, hugging_face_name};
 use crate::config::{ModelConfig, invalid};
-use crate::gguf::{Description, GgufArchitecture, put_layer_types};
+use crate::gguf::{Description, GgufArchitecture, TensorNames, put_layer_types};
 use crate::spec::{AttentionLayer, DecoderSpec, LayerSpec, Mixer, QkNorm, ShortConvLayer, by_type};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -27,7 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ..BASE
 };
 
-const GGUF: GgufArchitecture = GgufArchitecture {
+pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
     keys: &[("attention.layer_norm_rms_epsilon", "norm_eps"), ("shortconv.l_cache", "conv_L_cache")],
     read: read_gguf,
     write: |_, spec, settings| {
@@ -38,24 +38,26 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         let heads: Vec<_> = spec.layers.iter().map(heads).collect();
         settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)
     },
-    tensors: &[&[
-        ("attn_k_norm", "self_attn.k_layernorm"),
-        ("attn_norm", "operator_norm"),
-        ("attn_output", "self_attn.out_proj"),
-        ("attn_q_norm", "self_attn.q_layernorm"),
-        ("ffn_down", "feed_forward.w2"),
-        ("ffn_gate", "feed_forward.w1"),
-        ("ffn_norm", "ffn_norm"),
-        ("ffn_up", "feed_forward.w3"),
-        ("shortconv.conv", "conv.conv"),
-        ("shortconv.in_proj", "conv.in_proj"),
-        ("shortconv.out_proj", "conv.out_proj"),
-        ("token_embd_norm", "model.embedding_norm"),
-    ]],
+    tensors: &[TENSORS],
     ..GgufArchitecture::new("lfm2", "lfm2")
 };
 
-fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+pub(super) const TENSORS: TensorNames = &[
+    ("attn_k_norm", "self_attn.k_layernorm"),
+    ("attn_norm", "operator_norm"),
+    ("attn_output", "self_attn.out_proj"),
+    ("attn_q_norm", "self_attn.q_layernorm"),
+    ("ffn_down", "feed_forward.w2"),
+    ("ffn_gate", "feed_forward.w1"),
+    ("ffn_norm", "ffn_norm"),
+    ("ffn_up", "feed_forward.w3"),
+    ("shortconv.conv", "conv.conv"),
+    ("shortconv.in_proj", "conv.in_proj"),
+    ("shortconv.out_proj", "conv.out_proj"),
+    ("token_embd_norm", "model.embedding_norm"),
+];
+
+pub(super) fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let key = "attention.sliding_window";
     if let Some(slots) = model.size(key)?.filter(|&slots| slots > 0) {
         return Err(model.metadata.unsupported(&model.key(key), slots, "0, or absent"));
@@ -100,7 +102,7 @@ const MAX_KERNEL_SIZE: usize = 256;
 /// Upper limit of feed-forward widths, beyond any model.
 const MAX_WIDTH: usize = 1 << 20;
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
     let config = &ModelConfig {
         intermediate_size: feed_forward_width(config, &keys)?,
@@ -158,7 +160,7 @@ fn attends(config: &ModelConfig, keys: &Keys) -> Result<Vec<bool>> {
     Ok((0..config.num_hidden_layers).map(attends).collect())
 }
 
-fn weight_name(param: Param) -> String {
+pub(super) fn weight_name(param: Param) -> String {
     let (layer, param) = match param {
         Param::OutputNorm => return "model.embedding_norm.weight".into(),
         Param::Layer(layer, param) => (layer, param),

@@ -13,6 +13,7 @@ mod granite;
 mod granite_moe;
 mod hunyuan_v1_dense;
 mod lfm2;
+mod lfm2_moe;
 mod llama;
 mod ministral3;
 mod mistral;
@@ -147,6 +148,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &granite_moe::ARCHITECTURE,
     &hunyuan_v1_dense::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
+    &lfm2_moe::ARCHITECTURE,
     &llama::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,

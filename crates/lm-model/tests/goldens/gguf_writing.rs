@@ -297,6 +297,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("hunyuan-v1-dense-tiny-dynamic", "context_len is 120;"),
     ("lfm2-tiny-bias", "layer 1, bias is Present;"),
     ("lfm2-tiny-short", "layer 0, bias is Present;"),
+    ("lfm2-moe-tiny-all", "layer 0, norm is None;"),
     ("llama-tiny-dynamic", "context_len is 120;"),
     ("llama-tiny-relu2", "layer 0, activation is ReluSquared;"),
     ("llama-tiny-vision", "layer 0, activation is GeluTanh;"),
