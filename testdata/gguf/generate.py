@@ -55,6 +55,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gemma4-tiny-experts", "BF16", 0),
     ("gemma4-tiny-keys", "BF16", 0),
     ("glm4-tiny", "BF16", 0),
+    ("glm4-moe-tiny", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-tiny", "BF16", 0),

@@ -90,6 +90,11 @@ fn invalid_configs_are_reported() {
         "moe_intermediate_size",
     );
     check("qwen3-moe-tiny", |config| config["decoder_sparse_step"] = json!(0), "decoder_sparse_step");
+    check("glm4-moe-tiny-groups", |config| config["n_group"] = json!(5), "n_group");
+    check("glm4-moe-tiny-groups", |config| config["n_group"] = json!(12), "n_group");
+    check("glm4-moe-tiny-groups", |config| config["topk_group"] = json!(5), "topk_group");
+    check("glm4-moe-tiny-groups", |config| config["num_experts_per_tok"] = json!(7), "topk_group");
+    check("glm4-moe-tiny-groups", |config| config["n_shared_experts"] = json!(u64::MAX), "n_shared_experts");
     check("olmoe-tiny", |config| config["clip_qkv"] = json!(8.0), "clip_qkv");
     check(
         "qwen2-moe-tiny",

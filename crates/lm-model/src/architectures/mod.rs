@@ -8,6 +8,7 @@ mod gemma3;
 mod gemma3n;
 mod gemma4;
 mod glm4;
+mod glm4_moe;
 mod gpt_oss;
 mod granite;
 mod granite_moe;
@@ -143,6 +144,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma3n::ARCHITECTURE,
     &gemma4::ARCHITECTURE,
     &glm4::ARCHITECTURE,
+    &glm4_moe::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &granite_moe::ARCHITECTURE,
