@@ -67,6 +67,7 @@ FILES: list[tuple[str, str, int]] = [
     ("lfm2-tiny", "BF16", 0),
     ("llama-tiny", "Q8_0", 0),
     ("llama-tiny-bias", "F16", 0),
+    ("minimax-m2-tiny", "BF16", 0),
     ("ministral3-tiny", "BF16", 0),
     ("mistral-tiny-full", "BF16", 0),
     ("mixtral-tiny", "BF16", 0),

@@ -16,6 +16,7 @@ mod hunyuan_v1_dense;
 mod lfm2;
 mod lfm2_moe;
 mod llama;
+mod minimax_m2;
 mod ministral3;
 mod mistral;
 mod mixtral;
@@ -152,6 +153,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &lfm2::ARCHITECTURE,
     &lfm2_moe::ARCHITECTURE,
     &llama::ARCHITECTURE,
+    &minimax_m2::ARCHITECTURE,
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &mixtral::ARCHITECTURE,
