@@ -6,21 +6,18 @@
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 
+use super::deepseek_moe::{self, RouterKind};
 use super::{Architecture, BASE};
-use crate::checkpoint::{LayerParam, Param, hugging_face_name};
-use crate::config::{ModelConfig, invalid};
+use crate::config::ModelConfig;
 use crate::gguf::{EXPERTS, GgufArchitecture, SIGMOID, check_sigmoid_router};
 use crate::spec::expert_tensors::{self, PROJECTIONS};
-use crate::spec::{
-    Bias, DecoderSpec, DenseBranch, ExpertGroups, ExpertKeys, ExpertsSpec, GatedSpec, Mlp, QkNorm,
-    RouterScores, RouterSpec, RoutingNorm, activation,
-};
+use crate::spec::{Bias, DecoderSpec, QkNorm};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["glm4_moe"],
     goldens: &["glm4-moe-tiny", "glm4-moe-tiny-groups", "glm4-moe-tiny-plain"],
     spec,
-    weight_name,
+    weight_name: deepseek_moe::weight_name,
     locations: |spec, param| expert_tensors::one_tensor_each(spec, param, "mlp.experts", PROJECTIONS),
     layers_ahead: true,
     gguf: &[&GGUF],
@@ -70,22 +67,6 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("glm4moe", "glm4_moe")
 };
 
-/// Keys of DeepSeek-V3's experts.
-#[derive(Deserialize)]
-struct Keys {
-    #[serde(alias = "num_local_experts", alias = "num_experts")]
-    n_routed_experts: usize,
-    n_shared_experts: usize,
-    num_experts_per_tok: usize,
-    moe_intermediate_size: usize,
-    /// Number of layers, from the first, that have no experts.
-    first_k_dense_replace: usize,
-    n_group: usize,
-    topk_group: usize,
-    norm_topk_prob: bool,
-    routed_scaling_factor: f64,
-}
-
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     #[derive(Deserialize)]
     struct Keys {
@@ -97,57 +78,6 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         attention.output_bias = Bias::Absent;
         attention.qk_norm = if use_qk_norm { QkNorm::PerHead } else { QkNorm::Absent };
     }
-    add_experts(config, &mut spec)?;
+    deepseek_moe::add_experts(config, RouterKind::Sigmoid, &mut spec)?;
     Ok(spec)
-}
-
-/// Puts experts with a sigmoid router and a shared expert in place of the dense blocks, but for those of the
-/// first layers.
-pub(super) fn add_experts(config: &ModelConfig, spec: &mut DecoderSpec) -> Result<()> {
-    let keys: Keys = config.read()?;
-    let experts = ExpertsSpec {
-        num_experts: keys.n_routed_experts,
-        top_k: keys.num_experts_per_tok,
-        intermediate_size: keys.moe_intermediate_size,
-        activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
-        bias: Bias::Absent,
-        router: RouterSpec {
-            scores: RouterScores::Sigmoid,
-            correction: Bias::Present,
-            groups: (keys.n_group != 1 || keys.topk_group != 1)
-                .then_some(ExpertGroups { count: keys.n_group, top_k: keys.topk_group }),
-            norm: if keys.norm_topk_prob { RoutingNorm::SumPlus(1e-20) } else { RoutingNorm::None },
-            scale: keys.routed_scaling_factor as f32,
-            ..RouterSpec::softmax(false)
-        },
-    };
-    let names = ExpertKeys {
-        num_experts: "n_routed_experts",
-        top_k: "num_experts_per_tok",
-        intermediate_size: "moe_intermediate_size",
-    };
-    experts.check(names, config.hidden_size)?;
-    let mlp = match keys.n_shared_experts {
-        0 => Mlp::Experts(experts),
-        count => {
-            let Some(width) = count.checked_mul(keys.moe_intermediate_size) else {
-                return Err(invalid("n_shared_experts", count, "a smaller number"));
-            };
-            let shared = GatedSpec::beside(&experts, "n_shared_experts · moe_intermediate_size", width)?;
-            Mlp::DenseAndMoe(shared, experts, DenseBranch::Shared)
-        }
-    };
-    for layer in spec.layers.iter_mut().skip(keys.first_k_dense_replace) {
-        layer.mlp = mlp.clone();
-    }
-    Ok(())
-}
-
-pub(super) fn weight_name(param: Param) -> String {
-    match param {
-        Param::Layer(_, LayerParam::SharedGate(_) | LayerParam::SharedUp(_) | LayerParam::SharedDown(_)) => {
-            hugging_face_name(param).replace(".shared_expert.", ".shared_experts.")
-        }
-        other => hugging_face_name(other),
-    }
 }

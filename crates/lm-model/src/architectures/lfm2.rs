@@ -33,7 +33,7 @@ pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
     write: |_, spec, settings| {
         let heads = |layer: &LayerSpec| match &layer.mixer {
             Mixer::Attention(attention) => attention.num_kv_heads,
-            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => 0,
+            Mixer::ShortConv(_) | Mixer::LatentAttention(_) | Mixer::DeltaNet(_) => 0,
         };
         let heads: Vec<_> = spec.layers.iter().map(heads).collect();
         settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)

@@ -1,5 +1,7 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod deepseek;
+mod deepseek_moe;
 mod ernie4_5;
 mod exaone4;
 mod gemma;
@@ -9,6 +11,7 @@ mod gemma3n;
 mod gemma4;
 mod glm4;
 mod glm4_moe;
+mod glm4_moe_lite;
 mod gpt_oss;
 mod granite;
 mod granite_moe;
@@ -137,6 +140,8 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &deepseek::V2,
+    &deepseek::V3,
     &ernie4_5::ARCHITECTURE,
     &exaone4::ARCHITECTURE,
     &gemma::ARCHITECTURE,
@@ -146,6 +151,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma4::ARCHITECTURE,
     &glm4::ARCHITECTURE,
     &glm4_moe::ARCHITECTURE,
+    &glm4_moe_lite::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &granite_moe::ARCHITECTURE,

@@ -26,7 +26,10 @@ impl Checkpoint {
                 SliceRows::All => vec![shape[0] / location.slices().len()],
                 SliceRows::Range(rows) => vec![rows.of],
                 SliceRows::Columns(rows) => {
-                    let expected = [rows.matrices, rows.inputs, rows.columns.of];
+                    let expected = match rows.is_flat {
+                        true => vec![rows.matrices * rows.height, rows.columns.of],
+                        false => vec![rows.matrices, rows.height, rows.columns.of],
+                    };
                     self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, &expected)?;
                     continue;
                 }

@@ -285,8 +285,9 @@ impl Checkpoint {
             let (RowRange { first, step, count, .. }, coding) = match slice.rows {
                 SliceRows::All => (RowRange { first: 0, step: 1, count: all, of: all }, coding),
                 SliceRows::Range(rows) => (rows, coding),
-                SliceRows::Columns(ColumnRange { matrices, inputs, columns }) => {
-                    let coding = Coding::Columns { inputs, of: columns.of, per_matrix: columns.count };
+                SliceRows::Columns(ColumnRange { matrices, inputs, height, columns, .. }) => {
+                    let coding =
+                        Coding::Columns { inputs, height, of: columns.of, per_matrix: columns.count };
                     (RowRange { count: matrices * columns.count, ..columns }, coding)
                 }
             };

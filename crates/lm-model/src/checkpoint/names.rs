@@ -38,6 +38,18 @@ pub(crate) enum LayerParam {
     Sinks,
     QueryNorm,
     KeyNorm,
+    /// First query projection of latent attention, before the one to the heads.
+    LatentQueryDown(Piece),
+    LatentQueryNorm,
+    /// Query projection to the heads of latent attention; of each head the rotated part first.
+    LatentQuery(Piece),
+    /// Projection to the rotated part of the keys and the latent vector.
+    LatentDown(Piece),
+    LatentNorm,
+    /// Key projections of all heads from the latent vector, each transposed.
+    LatentKeys,
+    /// Value projections of all heads from the latent vector.
+    LatentValues,
     /// Projection to the two gates and the input of a convolution.
     ConvInput(Piece),
     /// Weight and bias of a depthwise convolution.
@@ -207,6 +219,14 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", Piece::Weight),
         LayerParam::MlpPreNormBias => ("post_attention_layernorm", Piece::Bias),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", Piece::Weight),
+        LayerParam::LatentQueryDown(piece) => ("self_attn.q_a_proj", piece),
+        LayerParam::LatentQueryNorm => ("self_attn.q_a_layernorm", Piece::Weight),
+        LayerParam::LatentNorm => ("self_attn.kv_a_layernorm", Piece::Weight),
+        // Our own names: published checkpoints have other orders of rows, `Architecture::locations`.
+        LayerParam::LatentQuery(piece) => ("self_attn.latent_q_proj", piece),
+        LayerParam::LatentDown(piece) => ("self_attn.latent_proj", piece),
+        LayerParam::LatentKeys => ("self_attn.k_b_proj", Piece::Weight),
+        LayerParam::LatentValues => ("self_attn.v_b_proj", Piece::Weight),
         LayerParam::ConvInput(piece) => ("conv.in_proj", piece),
         LayerParam::Conv1d(piece) => ("conv.conv", piece),
         LayerParam::ConvOutput(piece) => ("conv.out_proj", piece),

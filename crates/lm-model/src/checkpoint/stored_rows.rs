@@ -38,9 +38,9 @@ pub(super) enum Coding<'a> {
     Scaled(Scales<'a>),
     /// Group-wise codes with scales and zero points in two other tensors.
     Groups(Groups<'a>),
-    /// Matrices `[inputs, of]`, each with `per_matrix` of the rows among its columns; `first` and `step`
-    /// count columns.
-    Columns { inputs: usize, of: usize, per_matrix: usize },
+    /// Matrices `[height, of]`, each with `per_matrix` of the rows among the columns of its first `inputs`
+    /// rows; `first` and `step` count columns.
+    Columns { inputs: usize, height: usize, of: usize, per_matrix: usize },
 }
 
 /// Row order of a tensor in a file.
@@ -150,9 +150,9 @@ impl<'a> Run<'a> {
                 scales.decode(row, stored(row), out);
             }
             Coding::Groups(groups) => groups.decode([self.first + row * self.step].into_iter(), out),
-            &Coding::Columns { inputs, of, per_matrix } => {
+            &Coding::Columns { inputs, height, of, per_matrix } => {
                 let size = row_bytes / inputs.max(1);
-                let matrix = self.start + row / per_matrix * inputs * of * size;
+                let matrix = self.start + row / per_matrix * height * of * size;
                 let column = self.first + row % per_matrix * self.step;
                 for input in 0..inputs {
                     let start = matrix + (input * of + column) * size;
@@ -168,8 +168,8 @@ impl<'a> Run<'a> {
         if rows.is_empty() {
             return self.start..self.start;
         }
-        if let Coding::Columns { of, per_matrix, .. } = self.coding {
-            let matrix_bytes = of * row_bytes;
+        if let Coding::Columns { inputs, height, of, per_matrix } = self.coding {
+            let matrix_bytes = row_bytes / inputs.max(1) * height * of;
             let ended = rows.start / per_matrix..rows.end / per_matrix;
             return self.start + ended.start * matrix_bytes..self.start + ended.end * matrix_bytes;
         }

@@ -29,8 +29,12 @@ pub(crate) enum SliceRows {
 pub(crate) struct ColumnRange {
     /// Number of matrices.
     pub(crate) matrices: usize,
-    /// Rows of each matrix, which are the columns of the parameter.
+    /// The first rows of each matrix, which are the columns of the parameter.
     pub(crate) inputs: usize,
+    /// Rows of each matrix, selected or not.
+    pub(crate) height: usize,
+    /// True if the tensor is one matrix `[matrices * height, of]`, and not `[matrices, height, of]`.
+    pub(crate) is_flat: bool,
     /// The selected columns.
     pub(crate) columns: RowRange,
 }
@@ -97,7 +101,22 @@ impl TensorLocation {
         first: usize,
     ) -> Self {
         let columns = RowRange::strided(step, first, of);
-        Self::slice(tensor, SliceRows::Columns(ColumnRange { matrices, inputs, columns }))
+        Self::slice(
+            tensor,
+            SliceRows::Columns(ColumnRange { matrices, inputs, height: inputs, is_flat: false, columns }),
+        )
+    }
+
+    /// All columns, as rows, of the first `inputs` rows of each matrix `[height, of]` of a tensor that stacks
+    /// several of them: `[matrices * height, of]`.
+    pub(crate) fn transposed_parts(
+        tensor: impl Into<String>,
+        [matrices, height, of]: [usize; 3],
+        inputs: usize,
+    ) -> Self {
+        let columns = RowRange::strided(1, 0, of);
+        let rows = ColumnRange { matrices, inputs, height, is_flat: true, columns };
+        Self::slice(tensor, SliceRows::Columns(rows))
     }
 
     fn slice(tensor: impl Into<String>, rows: SliceRows) -> Self {

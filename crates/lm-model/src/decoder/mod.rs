@@ -10,9 +10,9 @@ use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool, PoolTurn};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
-    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp, LayerLoader,
-    LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, PlainMlp, ResidualBlock, Rope, ShortConv,
-    load_norm,
+    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
+    LatentAttention, LayerLoader, LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, PlainMlp,
+    ResidualBlock, Rope, ShortConv, load_norm,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
@@ -54,6 +54,7 @@ struct Layer {
 
 enum MixerBlock {
     Attention(Box<Attention>),
+    LatentAttention(Box<LatentAttention>),
     ShortConv(Box<ShortConv>),
     DeltaNet(Box<GatedDeltaNet>),
 }
@@ -292,6 +293,9 @@ impl Layer {
             Mixer::Attention(attention) => {
                 MixerBlock::Attention(Box::new(Attention::load(loader, attention)?))
             }
+            Mixer::LatentAttention(attention) => {
+                MixerBlock::LatentAttention(Box::new(LatentAttention::load(loader, attention)?))
+            }
             Mixer::ShortConv(conv) => MixerBlock::ShortConv(Box::new(ShortConv::load(loader, conv)?)),
             Mixer::DeltaNet(net) => MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, net)?)),
         };
@@ -327,6 +331,9 @@ impl Layer {
     fn mix(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Tensor<2> {
         match &self.mixer {
             MixerBlock::Attention(attention) => attention.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::LatentAttention(attention) => {
+                attention.add_to(x, &self.mixer_residual, context, cache)
+            }
             MixerBlock::ShortConv(conv) => conv.add_to(x, &self.mixer_residual, context, cache),
             MixerBlock::DeltaNet(net) => net.add_to(x, &self.mixer_residual, context, cache),
         }

@@ -51,13 +51,15 @@ pub(crate) enum RoutingNorm {
     SumPlus(f32),
 }
 
-/// Group-limited routing: a row's experts are in its best groups, by the sum of each group's two best scores.
+/// Group-limited routing: a row's experts are in its best groups, by the sum of each group's best scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExpertGroups {
     /// Number of groups, which have equal numbers of consecutive experts.
     pub(crate) count: usize,
     /// Number of groups per row.
     pub(crate) top_k: usize,
+    /// Number of best scores that are summed, 1 or 2.
+    pub(crate) best: usize,
 }
 
 impl RouterSpec {
@@ -76,11 +78,11 @@ impl RouterSpec {
 
     /// Checks that each group has experts, and the groups of a row enough of them.
     fn check(&self, keys: ExpertKeys, experts: &ExpertsSpec) -> Result<()> {
-        let Some(ExpertGroups { count, top_k }) = self.groups else { return Ok(()) };
+        let Some(ExpertGroups { count, top_k, best }) = self.groups else { return Ok(()) };
         let all = experts.num_experts;
-        if count == 0 || !all.is_multiple_of(count) || all / count < 2 {
+        if count == 0 || !all.is_multiple_of(count) || all / count < best {
             let expected =
-                format!("a divisor of {} = {all} with two experts or more in a group", keys.num_experts);
+                format!("a divisor of {} = {all} with {best} experts or more in a group", keys.num_experts);
             return Err(invalid("n_group", count, expected));
         }
         if !(1..=count).contains(&top_k) || top_k * (all / count) < experts.top_k {

@@ -110,7 +110,9 @@ impl Mlp {
                 Some(gated.intermediate_size)
             }
             Self::Plain(plain) => Some(plain.intermediate_size),
-            Self::Experts(_) | Self::DenseAndMoe(_, _, DenseBranch::Shared | DenseBranch::GatedShared) => None,
+            Self::Experts(_) | Self::DenseAndMoe(_, _, DenseBranch::Shared | DenseBranch::GatedShared) => {
+                None
+            }
         }
     }
 

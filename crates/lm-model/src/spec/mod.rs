@@ -5,6 +5,7 @@ mod attention;
 mod delta_net;
 pub(crate) mod expert_tensors;
 mod experts;
+mod latent_attention;
 mod layer_types;
 mod mlp;
 mod per_layer;
@@ -17,6 +18,7 @@ pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{
     EXPERT_KEYS, ExpertGroups, ExpertKeys, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm,
 };
+pub(crate) use latent_attention::LatentAttentionLayer;
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainSpec, Sparsity, activation};
 pub(crate) use per_layer::PerLayerInputs;
@@ -81,6 +83,7 @@ pub(crate) enum LayerScalar {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mixer {
     Attention(AttentionLayer),
+    LatentAttention(LatentAttentionLayer),
     ShortConv(ShortConvLayer),
     DeltaNet(DeltaNetLayer),
 }
@@ -209,7 +212,7 @@ impl DecoderSpec {
     pub(crate) fn attention_mut(&mut self) -> impl Iterator<Item = &mut AttentionLayer> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+            Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
         })
     }
 
@@ -261,6 +264,10 @@ impl DecoderSpec {
                 let [query_width, _] = attention.widths();
                 Some(AttentionShape { query_width, window: attention.window.slots() })
             }
+            Mixer::LatentAttention(attention) => {
+                let query_width = attention.num_heads * attention.cached_dim();
+                Some(AttentionShape { query_width, window: None })
+            }
             Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
         };
         self.layers.iter().filter_map(shape).collect()
@@ -298,6 +305,7 @@ impl LayerSpec {
         let mut params: Vec<_> = self.norms.params().into_iter().map(|param| (param, vec![hidden])).collect();
         params.extend(match &self.mixer {
             Mixer::Attention(attention) => attention.params(hidden),
+            Mixer::LatentAttention(attention) => attention.params(hidden),
             Mixer::ShortConv(conv) => conv.params(hidden),
             Mixer::DeltaNet(net) => net.params(hidden),
         });
@@ -313,7 +321,7 @@ impl LayerSpec {
     fn unused_params(&self, spec: &DecoderSpec) -> Vec<LayerParam> {
         let mut params = match &self.mixer {
             Mixer::Attention(attention) => attention.unused_params(spec.hidden_size),
-            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => Vec::new(),
+            Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => Vec::new(),
         };
         if spec.streams.is_some_and(|streams| streams.correction_scale == CorrectionScale::Unused) {
             params.push(LayerParam::AltUpCorrectionScale);
@@ -327,13 +335,14 @@ impl Mixer {
     pub(crate) fn window(&self) -> Window {
         match self {
             Self::Attention(attention) => attention.window,
-            Self::ShortConv(_) | Self::DeltaNet(_) => Window::Full,
+            Self::LatentAttention(_) | Self::ShortConv(_) | Self::DeltaNet(_) => Window::Full,
         }
     }
 
     fn cache(&self, hidden_size: usize) -> LayerCache {
         match self {
             Self::Attention(attention) => attention.cache().into(),
+            Self::LatentAttention(attention) => attention.cache().into(),
             Self::ShortConv(conv) => conv.cache(hidden_size),
             Self::DeltaNet(net) => net.cache(),
         }

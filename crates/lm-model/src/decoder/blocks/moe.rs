@@ -153,14 +153,14 @@ impl Router {
 /// Sets the ranks of experts outside of a row's groups to the least one.
 fn exclude_groups(scores: &[f32], ranks: &mut [f32], groups: ExpertGroups) {
     let size = scores.len() / groups.count;
-    let best_two = |group: &[f32]| {
+    let best = |group: &[f32]| {
         let (first, second) =
             group.iter().fold((f32::NEG_INFINITY, f32::NEG_INFINITY), |(first, second), &score| {
                 if score > first { (score, first) } else { (first, second.max(score)) }
             });
-        first + second
+        if groups.best == 1 { first } else { first + second }
     };
-    let sums: Vec<f32> = scores.chunks_exact(size).map(best_two).collect();
+    let sums: Vec<f32> = scores.chunks_exact(size).map(best).collect();
     let mut order: Vec<u32> = (0..groups.count as u32).collect();
     let kept = largest(&mut order, &sums, groups.top_k);
     for (group, ranks) in ranks.chunks_exact_mut(size).enumerate() {
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn groups_are_chosen_by_their_best_two() {
-        let groups = Some(ExpertGroups { count: 3, top_k: 1 });
+        let groups = Some(ExpertGroups { count: 3, top_k: 1, best: 2 });
         assert_eq!(corrected(groups, RoutingNorm::None).experts, [4, 5]);
-        let groups = Some(ExpertGroups { count: 2, top_k: 1 });
+        let groups = Some(ExpertGroups { count: 2, top_k: 1, best: 2 });
         assert_eq!(corrected(groups, RoutingNorm::None).experts, [3, 4]);
     }
 }

@@ -78,7 +78,7 @@ fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
 fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
     spec.layers.iter().filter_map(|layer| match &layer.mixer {
         Mixer::Attention(attention) => Some(attention),
-        Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+        Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
     })
 }
 
