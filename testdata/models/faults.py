@@ -155,7 +155,7 @@ def rope_is(kind: str) -> Callable[[Any], bool]:
 def set_eps(model: Any) -> None:
     for module in model.modules():
         for key in ("variance_epsilon", "eps"):
-            if hasattr(module, key):
+            if isinstance(getattr(module, key, None), float):
                 setattr(module, key, 1e-6)
 
 

@@ -57,6 +57,12 @@ pub(super) fn portable(gate: Tensor<2>, up: Tensor<2>, activation: Activation) -
                 * (2.0 / std::f32::consts::PI).sqrt();
             gate * 0.5 * (inner.tanh() + 1.0) * up
         }
+        Activation::Xielu { alpha_p, alpha_n, beta, eps } => {
+            let below = (gate.clone().clamp_max(eps).exp() - 1.0 - gate.clone()) * alpha_n;
+            let above = gate.clone().square() * alpha_p;
+            let curved = below.mask_where(gate.clone().greater_elem(0.0), above);
+            (curved + gate * beta) * up
+        }
         Activation::ClampedSwiglu { alpha, limit } => {
             let gate = gate.clamp_max(limit);
             gate.clone() * sigmoid(gate * alpha) * (up.clamp(-limit, limit) + 1.0)

@@ -45,7 +45,7 @@ const CHECKS: &[Check] = &[
     ("short_conv", states::check_short_conv),
 ];
 
-const ACTIVATIONS: [Activation; 8] = [
+const ACTIVATIONS: [Activation; 9] = [
     Activation::Silu,
     Activation::GeluTanh,
     Activation::ClampedSwiglu { alpha: 1.702, limit: 0.5 },
@@ -54,6 +54,7 @@ const ACTIVATIONS: [Activation; 8] = [
     Activation::QuickGelu,
     Activation::Relu,
     Activation::ReluSquared,
+    Activation::Xielu { alpha_p: 0.7, alpha_n: 1.3, beta: 0.5, eps: -1e-6 },
 ];
 
 /// The definition of an activation.
@@ -65,6 +66,11 @@ fn gate(activation: Activation, gate: f64, up: f64) -> f64 {
         Activation::Gelu => gate * normal_distribution(gate) * up,
         Activation::Relu => gate.max(0.0) * up,
         Activation::ReluSquared => gate.max(0.0).powi(2) * up,
+        Activation::Xielu { alpha_p, alpha_n, beta, eps } => {
+            let below = f64::from(alpha_n) * (gate.min(eps.into()).exp_m1() - gate);
+            let curved = if gate > 0.0 { f64::from(alpha_p) * gate * gate } else { below };
+            (curved + f64::from(beta) * gate) * up
+        }
         Activation::GeluTanh => {
             let z = (2.0 / std::f64::consts::PI).sqrt() * (gate + 0.044715 * gate.powi(3));
             0.5 * gate * (1.0 + z.tanh()) * up

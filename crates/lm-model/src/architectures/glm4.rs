@@ -8,7 +8,7 @@ use super::{Architecture, BASE, phi3};
 use crate::checkpoint::{LayerParam, Param, hugging_face_name};
 use crate::config::ModelConfig;
 use crate::gguf::{GgufArchitecture, put_biases};
-use crate::spec::{Bias, DecoderSpec, NormPlacement, RopeSpec};
+use crate::spec::{Bias, DecoderSpec, NormPlacement};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["glm4"],
@@ -38,13 +38,9 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 };
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
-    let (key, parameters) = config.rope_parameters();
-    let config = &ModelConfig { mlp_bias: false, ..config.without_rope() }; // Not a key of GLM-4.
-    let mut spec = DecoderSpec::llama(config)?;
-    let rope =
-        RopeSpec::from_parameters(key, &parameters, config.head_dim()?, config.max_position_embeddings)?;
-    spec.context_len = rope.context_len(config.max_position_embeddings);
-    spec.ropes = vec![RopeSpec { pairing: RopePairing::Adjacent, ..rope }];
+    // Not a key of GLM-4.
+    let mut spec = DecoderSpec::partial_rotary(&ModelConfig { mlp_bias: false, ..config.clone() })?;
+    spec.ropes.iter_mut().for_each(|rope| rope.pairing = RopePairing::Adjacent);
     spec.layers.iter_mut().for_each(|layer| layer.norms = NormPlacement::Sandwich);
     spec.attention_mut().for_each(|attention| attention.output_bias = Bias::Absent);
     Ok(spec)

@@ -22,8 +22,13 @@ impl Checkpoint {
     /// Checks that the tensors of a location form a parameter of this shape.
     pub(super) fn check_shape_of(&self, location: &TensorLocation, shape: &[usize]) -> Result<()> {
         for slice in location.slices() {
+            let Some((all, others)) = shape.split_first() else {
+                // A number, which has no dimension.
+                self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, shape)?;
+                continue;
+            };
             let rows = match slice.rows {
-                SliceRows::All => vec![shape[0] / location.slices().len()],
+                SliceRows::All => vec![all / location.slices().len()],
                 SliceRows::Range(rows) => vec![rows.of],
                 SliceRows::Columns(rows) => {
                     let expected = match rows.is_flat {
@@ -34,7 +39,7 @@ impl Checkpoint {
                     continue;
                 }
             };
-            self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, &[&rows, &shape[1..]].concat())?;
+            self.check_shape(&slice.tensor, self.stored(&slice.tensor)?, &[&rows, others].concat())?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ pub(crate) enum Param {
     OutputNorm,
     OutputNormBias,
     OutputHead,
+    OutputHeadBias,
     /// Per-layer embedding table: one row for all layers.
     PerLayerEmbedding,
     /// Projection of the embedding to the per-layer inputs.
@@ -77,6 +78,11 @@ pub(crate) enum LayerParam {
     Gate(Piece),
     Up(Piece),
     Down(Piece),
+    /// Parameters of an xIELU activation, before their softplus.
+    XieluAlphaP,
+    XieluAlphaN,
+    XieluBeta,
+    XieluEps,
     /// Router of experts.
     Router(Piece),
     /// Terms added to the experts' scores in the choice of a row's experts.
@@ -197,6 +203,7 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Param::OutputNorm => return "model.norm.weight".into(),
         Param::OutputNormBias => return "model.norm.bias".into(),
         Param::OutputHead => return "lm_head.weight".into(),
+        Param::OutputHeadBias => return "lm_head.bias".into(),
         Param::PerLayerEmbedding => return "model.embed_tokens_per_layer.weight".into(),
         Param::PerLayerProjection => return "model.per_layer_model_projection.weight".into(),
         Param::PerLayerProjectionNorm => return "model.per_layer_projection_norm.weight".into(),
@@ -241,6 +248,10 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),
+        LayerParam::XieluAlphaP => return format!("model.layers.{layer}.mlp.act_fn.alpha_p"),
+        LayerParam::XieluAlphaN => return format!("model.layers.{layer}.mlp.act_fn.alpha_n"),
+        LayerParam::XieluBeta => return format!("model.layers.{layer}.mlp.act_fn.beta"),
+        LayerParam::XieluEps => return format!("model.layers.{layer}.mlp.act_fn.eps"),
         LayerParam::Router(piece) => ("mlp.gate", piece),
         // Our own names: published checkpoints store them in other ways, `Architecture::locations`.
         LayerParam::ExpertGates(piece) => ("mlp.experts.gate_proj", piece),

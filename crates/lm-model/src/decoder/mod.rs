@@ -22,7 +22,9 @@ use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
 use crate::nn::{Norm, scaled};
-use crate::spec::{BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
+use crate::spec::{
+    BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp, NormPlacement,
+};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
@@ -46,6 +48,8 @@ struct Layer {
     mixer: MixerBlock,
     mlp_residual: ResidualBlock,
     mlp: MlpBlock,
+    /// True if the feed-forward block reads what the mixer reads.
+    is_parallel: bool,
     per_layer_input: Option<PerLayerInput>,
     streams: LayerStreams,
     /// Factor on the layer's output.
@@ -314,15 +318,17 @@ impl Layer {
             LayerScalar::Absent => None,
             LayerScalar::Present => Some(loader.values(LayerParam::Scalar, 1)?[0]),
         };
-        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, per_layer_input, streams, scalar })
+        let is_parallel = spec.norms == NormPlacement::Parallel;
+        Ok(Self { mixer_residual, mixer, mlp_residual, mlp, is_parallel, per_layer_input, streams, scalar })
     }
 
     /// Maps `[rows, hidden]` to the same shape; with several streams, `[rows, streams * hidden]`.
     fn forward(&self, x: Tensor<2>, context: &ForwardContext, cache: &mut KvPool) -> Result<Tensor<2>> {
         let (x, predicted) = self.streams.enter(x);
+        let input = self.is_parallel.then(|| x.clone());
         let x = self.mix(x, context, cache);
         let x = self.streams.after_mixer(x, predicted.as_ref(), &self.mixer_residual);
-        let x = self.feed_forward(x, context)?;
+        let x = self.feed_forward(x, input, context)?;
         let x = self.streams.leave(x, predicted, self.per_layer_input.as_ref(), context);
         Ok(scaled(x, self.scalar))
     }
@@ -339,13 +345,31 @@ impl Layer {
         }
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the feed-forward block's output.
-    fn feed_forward(&self, x: Tensor<2>, context: &ForwardContext) -> Result<Tensor<2>> {
+    /// Returns `x`, `[rows, hidden]`, plus the feed-forward block's output for `input`, which is `x` unless
+    /// the blocks are parallel.
+    fn feed_forward(
+        &self,
+        x: Tensor<2>,
+        input: Option<Tensor<2>>,
+        context: &ForwardContext,
+    ) -> Result<Tensor<2>> {
+        let residual = &self.mlp_residual;
+        let input = |x: &Tensor<2>| residual.input(input.unwrap_or_else(|| x.clone()));
         match &self.mlp {
-            MlpBlock::Gated(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
-            MlpBlock::Plain(mlp) => Ok(mlp.add_to(x, &self.mlp_residual, context)),
-            MlpBlock::Experts(mlp) => mlp.add_to(x, &self.mlp_residual),
-            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, &self.mlp_residual, context),
+            MlpBlock::Gated(mlp) => {
+                let input = input(&x);
+                Ok(mlp.add_to(x, input, residual, context))
+            }
+            MlpBlock::Plain(mlp) => {
+                let input = input(&x);
+                Ok(mlp.add_to(x, input, residual, context))
+            }
+            MlpBlock::Experts(mlp) => {
+                let input = input(&x);
+                mlp.add_to(x, input, residual)
+            }
+            // In no parallel layer: its parts have norms of their own.
+            MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, residual, context),
         }
     }
 

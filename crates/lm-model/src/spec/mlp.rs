@@ -41,9 +41,23 @@ pub(crate) struct GatedSpec {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PlainSpec {
     pub(crate) intermediate_size: usize,
-    pub(crate) activation: Activation,
+    pub(crate) activation: PlainActivation,
     /// Bias of both projections.
     pub(crate) bias: Bias,
+}
+
+/// Activation of an ungated block.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PlainActivation {
+    Fixed(Activation),
+    /// xIELU with learned parameters in the files.
+    Xielu,
+}
+
+/// Returns the activation of xIELU's stored parameters: `alpha_p`, `alpha_n`, `beta`, `eps`.
+pub(crate) fn xielu_of([alpha_p, alpha_n, beta, eps]: [f32; 4]) -> Activation {
+    let softplus = |x: f32| f64::from(x).exp().ln_1p() as f32;
+    Activation::Xielu { alpha_p: softplus(alpha_p), alpha_n: beta + softplus(alpha_n), beta, eps }
 }
 
 /// Activation sparsity: gates keep their excess over a threshold of `deviations` standard deviations above
@@ -98,7 +112,10 @@ impl Mlp {
     pub(crate) fn plain(config: &ModelConfig) -> Result<Self> {
         Ok(Self::Plain(PlainSpec {
             intermediate_size: config.intermediate_size,
-            activation: activation("hidden_act", config.hidden_act.as_deref().unwrap_or("silu"))?,
+            activation: match config.hidden_act.as_deref().unwrap_or("silu") {
+                "xielu" => PlainActivation::Xielu,
+                name => PlainActivation::Fixed(activation("hidden_act", name)?),
+            },
             bias: config.mlp_bias.into(),
         }))
     }
@@ -202,6 +219,15 @@ impl PlainSpec {
         [
             linear_params(LayerParam::Up, [hidden, inner], bias),
             linear_params(LayerParam::Down, [inner, hidden], bias),
+            match self.activation {
+                PlainActivation::Fixed(_) => Vec::new(),
+                PlainActivation::Xielu => vec![
+                    (LayerParam::XieluAlphaP, vec![1]),
+                    (LayerParam::XieluAlphaN, vec![1]),
+                    (LayerParam::XieluBeta, vec![]),
+                    (LayerParam::XieluEps, vec![]),
+                ],
+            },
         ]
         .concat()
     }

@@ -20,7 +20,9 @@ pub(crate) use experts::{
 };
 pub(crate) use latent_attention::LatentAttentionLayer;
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
-pub(crate) use mlp::{DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainSpec, Sparsity, activation};
+pub(crate) use mlp::{
+    DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation, xielu_of,
+};
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
@@ -47,6 +49,8 @@ pub(crate) struct DecoderSpec {
     /// Factor on a block's output before the residual add.
     pub(crate) residual_scale: Option<f32>,
     pub(crate) output_head: OutputHead,
+    /// Bias of the output head.
+    pub(crate) head_bias: Bias,
     /// Factor on the logits.
     pub(crate) logit_scale: Option<f32>,
     /// Soft cap `c`: logits become `c · tanh(logits / c)`, after `logit_scale`.
@@ -106,6 +110,8 @@ pub(crate) enum NormPlacement {
     Post,
     /// Both, with separate weights.
     Sandwich,
+    /// Parallel blocks: `x + mixer(norm(x)) + mlp(norm(x))`, with one norm for both.
+    Parallel,
 }
 
 /// Attention layers where the rows of a bidirectional span see each other; in the others they are causal.
@@ -189,6 +195,7 @@ impl DecoderSpec {
             embedding_scale: None,
             residual_scale: None,
             output_head: if config.tie_word_embeddings { OutputHead::Tied } else { OutputHead::Separate },
+            head_bias: Bias::Absent,
             logit_scale: None,
             logit_soft_cap: None,
             ropes: vec![rope],
@@ -229,6 +236,9 @@ impl DecoderSpec {
         params.extend(self.norm_bias(Param::OutputNorm).map(|bias| (bias, vec![self.hidden_size])));
         if self.output_head == OutputHead::Separate {
             params.push((Param::OutputHead, embedding));
+        }
+        if self.head_bias == Bias::Present {
+            params.push((Param::OutputHeadBias, vec![self.vocab_size]));
         }
         let inputs = self.per_layer_inputs.iter();
         params.extend(inputs.flat_map(|inputs| inputs.params(self.hidden_size, self.layers.len())));
@@ -350,18 +360,26 @@ impl Mixer {
 }
 
 impl NormPlacement {
-    /// Pre-norms of mixer and feed-forward block.
+    /// Pre-norms of mixer and feed-forward block, which may be the same.
     pub(crate) fn pre_norms(self) -> Option<[LayerParam; 2]> {
-        (self != Self::Post).then_some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm])
+        match self {
+            Self::Pre | Self::Sandwich => Some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm]),
+            Self::Parallel => Some([LayerParam::MixerPreNorm; 2]),
+            Self::Post => None,
+        }
     }
 
     /// Post-norms of mixer and feed-forward block.
     pub(crate) fn post_norms(self) -> Option<[LayerParam; 2]> {
-        (self != Self::Pre).then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
+        matches!(self, Self::Post | Self::Sandwich)
+            .then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
     }
 
     fn params(self) -> Vec<LayerParam> {
-        [self.pre_norms(), self.post_norms()].into_iter().flatten().flatten().collect()
+        let norms = [self.pre_norms(), self.post_norms()].into_iter().flatten().flatten();
+        let mut params: Vec<_> = norms.collect();
+        params.dedup(); // A norm that both blocks read.
+        params
     }
 }
 

@@ -118,6 +118,7 @@ fn unsupported_values_list_the_supported() {
         model.config[key] = value;
         check(&model, |_| {}, &[key, known]);
     };
+    gemma("gemma", "use_bidirectional_attention", json!(true), "null");
     gemma("gemma2", "use_bidirectional_attention", json!(true), "null");
     gemma("gemma2", "hidden_activation", json!("relu6"), "gelu_pytorch_tanh");
     gemma("gemma3_text", "attn_logit_softcapping", json!(50.0), "null");
@@ -167,6 +168,15 @@ fn architecture_checks_its_own_keys() {
         json!({"rope_type": "yarn", "factor": 2.0}),
         &["llama_4_scaling_beta", "absent"],
     );
+    of("exaone4", "sliding_window_pattern", json!("LLLG"), &["LLLG", "layer_types"]);
+    of(
+        "hunyuan_v1_dense",
+        "rope_parameters",
+        json!({"rope_type": "dynamic", "alpha": -1}),
+        &["alpha", "-1", "positive"],
+    );
+    of("phi", "qk_layernorm", json!(true), &["true", "false"]);
+    of("starcoder2", "norm_epsilon", json!(0), &["0", "between 0 and 1"]);
     of("lfm2", "conv_L_cache", json!(1), &["1", "2 to 256"]);
     of("lfm2", "norm_eps", json!(1.0), &["between 0 and 1"]);
     of("lfm2", "block_ff_dim", json!(1), &["1", "2 to"]);

@@ -110,7 +110,7 @@ const IMPLIED: &[(&str, &str)] = &[
 ];
 
 /// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
-/// heads.
+/// heads, the parameters of xIELU, which files have among their settings.
 const REFUSED: &[&str] = &["qwen3_5-moe-tiny", "qwen3_5-tiny"];
 
 /// A file, or its shards.
@@ -323,7 +323,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("smollm3-tiny-list", "layer 0, rope is None;"),
     ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
     ("starcoder2-tiny", "layer 0, window is Sliding(19)"),
-    ("starcoder2-tiny-relu2", "layer 0, activation is ReluSquared;"),
+    ("starcoder2-tiny-relu2", "layer 0, activation is Fixed(ReluSquared);"),
 ];
 
 /// The files represent the model: the same logits in 32 bits.

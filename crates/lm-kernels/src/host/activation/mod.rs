@@ -39,6 +39,18 @@ pub enum Activation {
     Relu,
     /// `max(x, 0)²`.
     ReluSquared,
+    /// xIELU, arXiv 2411.13010: `alpha_p · x² + beta · x` above zero, else
+    /// `alpha_n · (e^min(x, eps) - 1 - x) + beta · x`.
+    Xielu {
+        /// Factor on the square above zero.
+        alpha_p: f32,
+        /// Factor on the exponential part below zero.
+        alpha_n: f32,
+        /// Slope at zero.
+        beta: f32,
+        /// Upper limit of the exponent, just below zero.
+        eps: f32,
+    },
 }
 
 impl Activation {
@@ -52,6 +64,13 @@ impl Activation {
             Activation::Relu => positive_part(gate) * up,
             Activation::ReluSquared => positive_part(gate) * positive_part(gate) * up,
             Activation::Sigmoid => up / (1.0 + exp(-gate)),
+            Activation::Xielu { alpha_p, alpha_n, beta, eps } => {
+                // A comparison, not `min`: NaN must stay NaN.
+                let low = if gate < eps { gate } else { eps };
+                let below = alpha_n * (exponential_rest(low) + (low - gate));
+                let curved = if gate > 0.0 { alpha_p * gate * gate } else { below };
+                beta.mul_add(gate, curved) * up
+            }
             // (1 + tanh z) / 2 is 1 / (1 + e^-2z).
             Activation::GeluTanh => {
                 const TWICE_ROOT: f32 = 1.595_769; // 2 √(2/π)
@@ -86,6 +105,9 @@ impl Activation {
             Activation::Gelu => gate_by(Activation::Gelu, gate, up),
             Activation::Relu => gate_by(Activation::Relu, gate, up),
             Activation::ReluSquared => gate_by(Activation::ReluSquared, gate, up),
+            Activation::Xielu { alpha_p, alpha_n, beta, eps } => {
+                gate_by(Activation::Xielu { alpha_p, alpha_n, beta, eps }, gate, up)
+            }
         }
     }
 }
@@ -94,6 +116,17 @@ impl Activation {
 #[inline(always)]
 fn positive_part(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
+}
+
+/// `e^x - 1 - x` for `x` below zero: near zero by its series, where the difference would cancel.
+#[inline(always)]
+fn exponential_rest(x: f32) -> f32 {
+    const SERIES: [f32; 6] = [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5];
+    let mut sum = SERIES[0];
+    for index in 1..SERIES.len() {
+        sum = sum.mul_add(x, SERIES[index]);
+    }
+    if x > -0.4 { sum * x * x } else { exp(x) - 1.0 - x }
 }
 
 /// The cumulative distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`.

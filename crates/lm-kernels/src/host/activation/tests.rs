@@ -20,6 +20,7 @@ fn values_equal_the_definition_on_every_isa() {
         (Activation::QuickGelu, |x| x / (1.0 + (-1.702 * x).exp()), 1e-5),
         (Activation::Relu, |x| x.max(0.0), 1e-7),
         (Activation::ReluSquared, |x| x.max(0.0).powi(2), 2e-7),
+        (XIELU, xielu, 1e-6),
     ];
     for (activation, exact, tolerance) in definitions {
         let mut reference = vec![f32::NAN; len];
@@ -38,6 +39,13 @@ fn values_equal_the_definition_on_every_isa() {
             assert_eq!(bits(&y), bits(&reference), "{activation:?} on {isa}");
         }
     }
+}
+
+const XIELU: Activation = Activation::Xielu { alpha_p: 0.75, alpha_n: 1.25, beta: 0.5, eps: -1e-6 };
+
+fn xielu(x: f64) -> f64 {
+    let below = 1.25 * (x.min(f64::from(-1e-6_f32)).exp_m1() - x);
+    0.5 * x + if x > 0.0 { 0.75 * x * x } else { below }
 }
 
 fn silu(x: f64) -> f64 {
@@ -75,6 +83,7 @@ fn nan_stays_nan() {
         Activation::QuickGelu,
         Activation::Relu,
         Activation::ReluSquared,
+        XIELU,
     ] {
         let mut y = [0.0; 2];
         glu(&Pool::new(1), &[f32::NAN, 1.0], &[1.0, f32::NAN], activation, &mut y);

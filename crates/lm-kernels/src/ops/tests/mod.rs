@@ -69,6 +69,7 @@ fn row_operations_equal_their_default_bodies() {
             Activation::QuickGelu,
             Activation::Relu,
             Activation::ReluSquared,
+            Activation::Xielu { alpha_p: 0.7, alpha_n: 1.3, beta: 0.5, eps: -1e-6 },
             clamped,
         ] {
             let what = format!("glu by {activation:?}");

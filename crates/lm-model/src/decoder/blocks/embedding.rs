@@ -13,6 +13,7 @@ pub(crate) struct Embedding {
     table: Weight,
     /// `None`: tied to the table.
     head: Option<Weight>,
+    head_bias: Option<Tensor<1>>,
     /// Factor on embedding rows looked up by id.
     scale: Option<f32>,
     logit_scale: Option<f32>,
@@ -28,9 +29,11 @@ impl Embedding {
             OutputHead::Tied => None,
             OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
         };
+        let head_bias = spec.head_bias.if_present(|| loader.vector(Param::OutputHeadBias, rows))?;
         Ok(Self {
             table,
             head,
+            head_bias,
             scale: spec.embedding_scale,
             logit_scale: spec.logit_scale,
             logit_soft_cap: spec.logit_soft_cap,
@@ -66,7 +69,11 @@ impl Embedding {
 
     /// Computes logits: `[rows, hidden]` to `[rows, vocab]`.
     pub(crate) fn logits(&self, x: Tensor<2>) -> Tensor<2> {
-        let logits = lm_kernels::linear(x, self.head.as_ref().unwrap_or(&self.table));
+        let head = self.head.as_ref().unwrap_or(&self.table);
+        let logits = match &self.head_bias {
+            None => lm_kernels::linear(x, head),
+            Some(bias) => lm_kernels::linear_bias(x, head, bias.clone(), None),
+        };
         let logits = scaled(logits, self.logit_scale);
         match self.logit_soft_cap {
             None => logits,

@@ -35,18 +35,19 @@ impl GatedMlp {
         })
     }
 
-    /// Applies the MLP as a residual block: pre-norm, MLP, post-norm and scale of `residual`, then the
-    /// addition to `x`.
+    /// Applies the MLP as a residual block: pre-norm of `input`, MLP, post-norm and scale of `residual`, then
+    /// the addition to `x`.
     ///
     /// # Shapes
-    /// - `x`: `[rows, hidden]`; returns the same
+    /// - `x`, `input`: `[rows, hidden]`; returns the same
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,
+        input: BlockInput<'_>,
         residual: &ResidualBlock,
         context: &ForwardContext,
     ) -> Tensor<2> {
-        let inner = self.inner(residual.input(x.clone()), context);
+        let inner = self.inner(input, context);
         residual.add_projected(x, inner, &self.down, context)
     }
 

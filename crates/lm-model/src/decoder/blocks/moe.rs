@@ -3,7 +3,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::{Experts, Routing};
 
-use super::{LayerLoader, ResidualBlock};
+use super::{BlockInput, LayerLoader, ResidualBlock};
 use crate::checkpoint::{LayerParam, Piece};
 use crate::error::{Error, Result};
 use crate::nn::Linear;
@@ -67,9 +67,14 @@ impl MoeMlp {
         (self.experts.bytes() / num_experts * (num_experts - top_k)) as u64
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the experts' output.
-    pub(crate) fn add_to(&self, x: Tensor<2>, residual: &ResidualBlock) -> Result<Tensor<2>> {
-        let input = residual.input(x.clone()).normed(); // [rows, hidden]
+    /// Returns `x`, `[rows, hidden]`, plus the experts' output for `input`.
+    pub(crate) fn add_to(
+        &self,
+        x: Tensor<2>,
+        input: BlockInput<'_>,
+        residual: &ResidualBlock,
+    ) -> Result<Tensor<2>> {
+        let input = input.normed(); // [rows, hidden]
         let routing = self.routing(input.clone())?;
         Ok(residual.add(x, self.forward(input, routing)))
     }

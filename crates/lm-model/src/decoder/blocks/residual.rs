@@ -26,8 +26,12 @@ impl ResidualBlock {
     pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, norms: NormPlacement) -> Result<[Self; 2]> {
         let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<Norm>; 2]> {
             let Some(params) = params else { return Ok([None, None]) };
-            let [mixer, mlp] = params.map(|param| layer.norm(param, layer.hidden()));
-            Ok([Some(mixer?), Some(mlp?)])
+            let mixer = layer.norm(params[0], layer.hidden())?;
+            let mlp = match params[1] == params[0] {
+                true => mixer.clone(),
+                false => layer.norm(params[1], layer.hidden())?,
+            };
+            Ok([Some(mixer), Some(mlp)])
         };
         let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
             (pair(norms.pre_norms())?, pair(norms.post_norms())?);

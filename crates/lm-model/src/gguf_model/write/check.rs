@@ -54,6 +54,7 @@ fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
         .or_else(|| unlike("embedding_scale", &model.embedding_scale, &read.embedding_scale))
         .or_else(|| unlike("residual_scale", &model.residual_scale, &read.residual_scale))
         .or_else(|| unlike("output_head", &model.output_head, &read.output_head))
+        .or_else(|| unlike("head_bias", &model.head_bias, &read.head_bias))
         .or_else(|| unlike("logit_scale", &model.logit_scale, &read.logit_scale))
         .or_else(|| unlike("logit_soft_cap", &model.logit_soft_cap, &read.logit_soft_cap))
         .or_else(|| unlike("per_layer_inputs", &model.per_layer_inputs, &read.per_layer_inputs))

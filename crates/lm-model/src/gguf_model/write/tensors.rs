@@ -45,7 +45,8 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
     for (param, shape) in file.spec.params().into_iter().chain(unused(file, architecture)) {
         let location = file.architecture.location(file.spec, param, file.checkpoint);
         file.checkpoint.check(&location, &shape)?;
-        let Named { name, location, rows, stack } = name(file, architecture, param, location, shape[0])?;
+        let Named { name, location, rows, stack } =
+            name(file, architecture, param, location, shape.first().copied().unwrap_or(1))?;
         if tensors.iter().any(|tensor| tensor.name == name) {
             continue; // Another part of the same tensor came before.
         }
