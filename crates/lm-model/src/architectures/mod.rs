@@ -1,5 +1,6 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod cohere2;
 mod deepseek;
 mod deepseek_moe;
 mod ernie4_5;
@@ -140,6 +141,7 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &cohere2::ARCHITECTURE,
     &deepseek::V2,
     &deepseek::V3,
     &ernie4_5::ARCHITECTURE,

@@ -19,9 +19,9 @@ use crate::goldens::root;
 ///   `finetune`, parts of file names, are theirs alone.
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
 ///   that the tokenizer marks as special.
-/// - `tokenizer.ggml.tokens`: with Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special tokens of its
-///   own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours pads them as
-///   for other models.
+/// - `tokenizer.ggml.tokens`: with Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
+///   tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours
+///   pads them as for other models.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
 /// - Qwen 3.5 and Qwen3-Next: theirs have the multi-token-prediction layer, and an interval over which
 ///   `recurrent_layers` takes precedence.
@@ -34,6 +34,7 @@ const THEIRS: &[(&str, &str)] = &[
     ("", "split.no"),
     ("", "split.tensors.count"),
     ("", "tokenizer.ggml.token_type"),
+    ("cohere2-tiny", "tokenizer.ggml.tokens"),
     ("gemma-tiny", "tokenizer.ggml.tokens"),
     ("gemma2-tiny", "tokenizer.ggml.tokens"),
     ("gemma3-tiny", "tokenizer.ggml.tokens"),
@@ -279,6 +280,8 @@ fn compare(
 /// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no
 /// published one of the architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
+    ("cohere2-tiny-bias", "layer 0, bias is Present;"),
+    ("cohere2-tiny-list", "layer 0, window is Full;"),
     ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
     ("exaone4-tiny-list", "layer 0, activation is Gelu;"),
     ("gemma-tiny-bias", "layer 0, activation is Relu;"),
