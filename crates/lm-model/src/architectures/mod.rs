@@ -1,5 +1,6 @@
 //! Registry of the supported architectures: one small file and one row each.
 
+mod apertus;
 mod cohere2;
 mod deepseek;
 mod deepseek_moe;
@@ -141,6 +142,7 @@ const BASE: Architecture = Architecture {
 
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
+    &apertus::ARCHITECTURE,
     &cohere2::ARCHITECTURE,
     &deepseek::V2,
     &deepseek::V3,

@@ -112,7 +112,7 @@ const IMPLIED: &[(&str, &str)] = &[
 
 /// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
 /// heads, the parameters of xIELU, which files have among their settings.
-const REFUSED: &[&str] = &["qwen3_5-moe-tiny", "qwen3_5-tiny"];
+const REFUSED: &[&str] = &["apertus-tiny-bias", "qwen3_5-moe-tiny", "qwen3_5-tiny"];
 
 /// A file, or its shards.
 struct Gguf {
@@ -280,6 +280,9 @@ fn compare(
 /// Checkpoints with settings that files cannot represent, and which: the tiny ones have values that no
 /// published one of the architecture has.
 const REFUSED_SETTINGS: &[(&str, &str)] = &[
+    ("apertus-tiny", "tensor model.layers.0.mlp.act_fn.alpha_p"),
+    ("apertus-tiny-bias", "tensor model.layers.0.mlp.act_fn.alpha_p"),
+    ("apertus-tiny-relu2", "`xielu.alpha_p` is absent"),
     ("cohere2-tiny-bias", "layer 0, bias is Present;"),
     ("cohere2-tiny-list", "layer 0, window is Full;"),
     ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
