@@ -78,6 +78,7 @@ FILES: list[tuple[str, str, int]] = [
     ("olmo3-tiny-plain", "BF16", 0),
     ("olmo3-tiny-types", "BF16", 0),
     ("olmoe-tiny", "BF16", 0),
+    ("phi-tiny", "BF16", 0),
     ("phi3-tiny", "BF16", 0),
     ("phi3-tiny-window", "BF16", 0),
     ("qwen2-moe-tiny", "BF16", 0),

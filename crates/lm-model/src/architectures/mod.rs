@@ -28,6 +28,7 @@ mod mixtral;
 mod olmo2;
 mod olmo3;
 mod olmoe;
+mod phi;
 mod phi3;
 mod qwen2;
 mod qwen2_moe;
@@ -170,6 +171,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &olmo2::ARCHITECTURE,
     &olmo3::ARCHITECTURE,
     &olmoe::ARCHITECTURE,
+    &phi::ARCHITECTURE,
     &phi3::ARCHITECTURE,
     &qwen2::ARCHITECTURE,
     &qwen2_moe::ARCHITECTURE,

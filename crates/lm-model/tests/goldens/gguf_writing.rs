@@ -317,6 +317,8 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("olmoe-tiny-bias", "layer 0, activation is Relu;"),
     ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
     ("qwen2-moe-tiny-one", "layer 0, activation is Gelu;"),
+    ("phi-tiny-gqa", "layer 0, activation is Fixed(Relu);"),
+    ("phi-tiny-whole", "layer 0, activation is Fixed(Gelu);"),
     ("qwen2-tiny-list", "layer 0, window is Sliding(12)"),
     ("qwen2-tiny-yarn", "layer 2, window is Sliding(7)"),
     ("qwen3-moe-tiny-mixed", "layer 0, window is Sliding(9)"),

@@ -1,0 +1,72 @@
+//! Phi-1, Phi-1.5 and Phi-2: both blocks of a layer read one LayerNorm; an ungated feed-forward block, partial
+//! rotary, biases everywhere, of the output head too. Source: Textbooks Are All You Need II (arXiv 2309.05463);
+//! `config.json` of microsoft/phi-2; `PhiConfig` of transformers for the defaults.
+
+use lm_formats::Result;
+use serde::Deserialize;
+
+use super::{Architecture, BASE};
+use crate::checkpoint::{LayerParam, Param, hugging_face_name};
+use crate::config::{ModelConfig, unsupported};
+use crate::gguf::GgufArchitecture;
+use crate::spec::{Bias, DecoderSpec, Mlp, NormKind, NormPlacement};
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    model_types: &["phi"],
+    goldens: &["phi-tiny", "phi-tiny-gqa", "phi-tiny-whole"],
+    spec,
+    weight_name,
+    gguf: &[&GGUF],
+    defaults: r#"{
+        "max_position_embeddings": 2048, "layer_norm_eps": 1e-5, "rms_norm_eps": 1e-5, "hidden_act": "gelu_new",
+        "partial_rotary_factor": 0.5, "qk_layernorm": false
+    }"#,
+    ..BASE
+};
+
+const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[("attention.layer_norm_epsilon", "layer_norm_eps")],
+    tensors: &[&[
+        ("attn_output", "self_attn.dense"),
+        ("ffn_down", "mlp.fc2"),
+        ("ffn_up", "mlp.fc1"),
+        ("output_norm", "model.final_layernorm"),
+    ]],
+    ..GgufArchitecture::new("phi2", "phi")
+};
+
+/// Keys of this architecture alone.
+#[derive(Deserialize)]
+struct Keys {
+    /// True if queries and keys have norms; in no published checkpoint.
+    qk_layernorm: bool,
+}
+
+fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    if config.read::<Keys>()?.qk_layernorm {
+        return Err(unsupported("qk_layernorm", true, "false"));
+    }
+    let config =
+        &ModelConfig { attention_bias: true, mlp_bias: true, ..config.with_norm_eps("layer_norm_eps")? };
+    let mut spec = DecoderSpec::partly_rotated(config)?;
+    spec.norm_kind = NormKind::Layer(Bias::Present);
+    spec.head_bias = Bias::Present;
+    let mlp = Mlp::plain(config)?;
+    for layer in &mut spec.layers {
+        (layer.mlp, layer.norms) = (mlp.clone(), NormPlacement::Parallel);
+    }
+    Ok(spec)
+}
+
+fn weight_name(param: Param) -> String {
+    match param {
+        Param::OutputNorm => "model.final_layernorm.weight".into(),
+        Param::OutputNormBias => "model.final_layernorm.bias".into(),
+        Param::Layer(layer, LayerParam::AttentionOutput(piece)) => {
+            format!("model.layers.{layer}.self_attn.dense.{piece}")
+        }
+        Param::Layer(layer, LayerParam::Up(piece)) => format!("model.layers.{layer}.mlp.fc1.{piece}"),
+        Param::Layer(layer, LayerParam::Down(piece)) => format!("model.layers.{layer}.mlp.fc2.{piece}"),
+        other => hugging_face_name(other),
+    }
+}
