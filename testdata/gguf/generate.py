@@ -94,6 +94,8 @@ FILES: list[tuple[str, str, int]] = [
     ("seed-oss-tiny", "BF16", 0),
     ("seed-oss-tiny-bias", "BF16", 0),
     ("smollm3-tiny", "BF16", 0),
+    ("stablelm-tiny", "BF16", 0),
+    ("stablelm-tiny-parallel", "BF16", 0),
     ("starcoder2-tiny", "BF16", 0),
     ("starcoder2-tiny-plain", "BF16", 0),
 ]  # fmt: skip

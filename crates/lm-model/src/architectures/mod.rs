@@ -39,6 +39,7 @@ mod qwen3_moe;
 mod qwen3_next;
 mod seed_oss;
 mod smollm3;
+mod stablelm;
 mod starcoder2;
 
 use std::collections::BTreeSet;
@@ -182,6 +183,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &qwen3_next::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
+    &stablelm::ARCHITECTURE,
     &starcoder2::ARCHITECTURE,
 ];
 

@@ -178,6 +178,7 @@ fn architecture_checks_its_own_keys() {
         &["alpha", "-1", "positive"],
     );
     of("phi", "qk_layernorm", json!(true), &["true", "false"]);
+    of("stablelm", "qk_layernorm", json!(true), &["true", "false"]);
     of("starcoder2", "norm_epsilon", json!(0), &["0", "between 0 and 1"]);
     of("lfm2", "conv_L_cache", json!(1), &["1", "2 to 256"]);
     of("lfm2", "norm_eps", json!(1.0), &["between 0 and 1"]);

@@ -330,6 +330,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("seed-oss-tiny-yarn", "layer 0, activation is Relu;"),
     ("smollm3-tiny-list", "layer 0, rope is None;"),
     ("smollm3-tiny-window", "layer 1, window is Sliding(6)"),
+    ("stablelm-tiny-whole", "layer 0, activation is Gelu;"),
     ("starcoder2-tiny", "layer 0, window is Sliding(19)"),
     ("starcoder2-tiny-relu2", "layer 0, activation is Fixed(ReluSquared);"),
 ];
