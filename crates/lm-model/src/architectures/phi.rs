@@ -48,7 +48,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     }
     let config =
         &ModelConfig { attention_bias: true, mlp_bias: true, ..config.with_norm_eps("layer_norm_eps")? };
-    let mut spec = DecoderSpec::partly_rotated(config)?;
+    let mut spec = DecoderSpec::partial_rotary(config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
     spec.head_bias = Bias::Present;
     let mlp = Mlp::plain(config)?;

@@ -60,7 +60,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         return Err(unsupported("qk_layernorm", true, "false"));
     }
     let config = config.with_norm_eps("layer_norm_eps")?.without_biases();
-    let mut spec = DecoderSpec::partly_rotated(&config)?;
+    let mut spec = DecoderSpec::partial_rotary(&config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
     spec.attention_mut().for_each(|attention| attention.bias = use_qkv_bias.into());
     if use_parallel_residual {

@@ -21,7 +21,8 @@ pub(crate) use experts::{
 pub(crate) use latent_attention::LatentAttentionLayer;
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mlp::{
-    DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation, xielu_of,
+    DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
+    xielu_of,
 };
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
