@@ -27,6 +27,8 @@ ADAPTERS = {
         r=3, lora_alpha=6, use_rslora=True, target_modules=["q_proj", "v_proj", "down_proj"], layers_to_transform=[1],
         rank_pattern={"v_proj": 5}, alpha_pattern={"model.layers.1.mlp.down_proj": 2})),
     "llama-tiny-attention": ("llama-tiny", torch.float16, LoraConfig(r=2, lora_alpha=2, target_modules=["q_proj", "o_proj"])),
+    # Blocks without a gate: between the product and the activation; parallel blocks, with other names.
+    "phi-tiny-mlp": ("phi-tiny", torch.bfloat16, LoraConfig(r=2, lora_alpha=4, target_modules=["dense", "fc1", "fc2"])),
 }  # fmt: skip
 PROMPT_LENGTHS = (1, 7, 40)
 

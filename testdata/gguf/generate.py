@@ -45,6 +45,8 @@ FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTL
 # checkpoint, type of the matrices, tensors of a part (0: one file)
 FILES: list[tuple[str, str, int]] = [
     ("apertus-tiny-bias", "BF16", 0),
+    ("cohere-tiny", "BF16", 0),
+    ("cohere-tiny-bias", "BF16", 0),
     ("cohere2-tiny", "BF16", 0),
     ("ernie4_5-tiny", "BF16", 0),
     ("exaone4-tiny", "BF16", 0),

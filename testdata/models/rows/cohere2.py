@@ -1,4 +1,4 @@
-"""Cohere 2: Command R7B and Command A."""
+"""Cohere: Command R and Aya. Cohere 2: Command R7B and Command A."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,27 @@ from rows._common import COMMON
 S, F = "sliding_attention", "full_attention"
 OWN = {key: value for key, value in COMMON.items() if key != "rms_norm_eps"}
 COHERE2 = {"architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "rotary_pct": 1.0, **OWN}
+COHERE = {"architectures": ["CohereForCausalLM"], "model_type": "cohere", **OWN}
 MODELS = {
+    "cohere-tiny": {  # as Aya Expanse 8B: 4 query heads a KV head, tied by default
+        "dtype": "bfloat16", "shards": 1,
+        "config": {**COHERE, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+                   "num_attention_heads": 4, "num_key_value_heads": 1, "rope_theta": 10000.0,
+                   "layer_norm_eps": 0.02, "logit_scale": 0.6, "use_qk_norm": False},
+    },
+    "cohere-tiny-bias": {  # biases of attention, another base, a KV head for each query head, tied
+        "dtype": "bfloat16", "shards": 1,
+        "config": {**COHERE, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2,
+                   "num_attention_heads": 3, "num_key_value_heads": 3, "rope_theta": 4000000.0, "attention_bias": True,
+                   "layer_norm_eps": 0.03, "logit_scale": 1.3, "tie_word_embeddings": True},
+    },
+    "cohere-tiny-yarn": {  # YaRN, GELU without approximation, 5 query heads a KV head, an odd width, untied
+        "dtype": "float16", "shards": 2,
+        "config": {**COHERE, "hidden_size": 60, "intermediate_size": 75, "num_hidden_layers": 3,
+                   "num_attention_heads": 5, "num_key_value_heads": 1,
+                   "rope_parameters": {"rope_type": "yarn", "rope_theta": 3000.0, "factor": 3.0, "original_max_position_embeddings": 40},
+                   "layer_norm_eps": 0.02, "logit_scale": 0.8, "tie_word_embeddings": False, "hidden_act": "gelu"},
+    },
     "cohere2-tiny": {  # as R7B: windows in three of four layers by default, 4 query heads a KV head, tied by default
         "dtype": "bfloat16", "shards": 1,
         "config": {**COHERE2, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 4,
@@ -36,7 +56,7 @@ MODELS = {
 
 
 def of_cohere(config: Any) -> bool:
-    return config.model_type == "cohere2"
+    return config.model_type in ("cohere", "cohere2")
 
 
 def keep_means(model: Any) -> None:
@@ -72,7 +92,7 @@ def rotate_everywhere(model: Any) -> None:
 
 FAULTS = [
     Fault("means are not taken away", edit(keep_means), if_config(of_cohere)),
-    Fault("blocks one after the other", edit(one_after_the_other("input_layernorm")), if_config(lambda config: config.model_type in ("cohere2", "phi") or getattr(config, "use_parallel_residual", False))),
-    Fault("positions in full layers", edit(rotate_everywhere), if_config(of_cohere)),
+    Fault("blocks one after the other", edit(one_after_the_other("input_layernorm")), if_config(lambda config: config.model_type in ("cohere", "cohere2", "phi") or getattr(config, "use_parallel_residual", False))),
+    Fault("positions in full layers", edit(rotate_everywhere), if_config(lambda config: config.model_type == "cohere2")),
     Fault("logit scale missing", edit(lambda model: setattr(model, "logit_scale", 1.0)), if_config(of_cohere)),
 ]

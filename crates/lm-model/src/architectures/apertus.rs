@@ -1,6 +1,6 @@
-//! Apertus: feed-forward blocks without a gate whose activation, xIELU, has learned parameters in each layer; a
-//! norm over each query and key head. Source: Apertus (arXiv 2509.14233); xIELU (arXiv 2411.13010); `config.json`
-//! of swiss-ai/Apertus-8B-Instruct-2509; `ApertusConfig` of transformers for the defaults.
+//! Apertus: feed-forward blocks without a gate whose activation, xIELU, has learned parameters in each layer;
+//! a norm over each query and key head. Source: Apertus (arXiv 2509.14233); xIELU (arXiv 2411.13010);
+//! `config.json` of swiss-ai/Apertus-8B-Instruct-2509; `ApertusConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 use serde::Deserialize;

@@ -1,7 +1,7 @@
-//! Cohere 2 (Command R7B, Command A): both blocks of a layer read one LayerNorm without a bias; windows in three
-//! of four layers, which rotate heads in adjacent pairs, and no RoPE in the others (NoPE). Source: Command A
-//! (arXiv 2504.00698); `config.json` of CohereLabs/c4ai-command-r7b-12-2024; `Cohere2Config` of transformers for
-//! the defaults.
+//! Cohere 2 (Command R7B, Command A): both blocks of a layer read one LayerNorm without a bias; windows in
+//! three of four layers, which rotate heads in adjacent pairs, and no RoPE in the others (NoPE). Source:
+//! Command A (arXiv 2504.00698); `config.json` of CohereLabs/c4ai-command-r7b-12-2024; `Cohere2Config` of
+//! transformers for the defaults.
 
 use lm_formats::{GgufEntry, Result};
 use lm_kernels::RopePairing;
@@ -41,29 +41,42 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 /// Keys of this architecture alone.
 #[derive(Deserialize)]
 struct Keys {
-    logit_scale: f64,
     /// Interval of full-attention layers, where `layer_types` is absent.
     sliding_window_pattern: usize,
 }
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
-    let Keys { logit_scale, sliding_window_pattern: interval } = config.read()?;
+    let Keys { sliding_window_pattern: interval } = config.read()?;
     if interval == 0 {
         return Err(invalid("sliding_window_pattern", interval, "a positive number"));
     }
+    let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(interval))?;
+    let mut spec = cohere(config)?;
+    for (attention, window) in spec.attention_mut().zip(windows) {
+        attention.window = window;
+        attention.rope = attention.rope.filter(|_| window != Window::Full);
+    }
+    Ok(spec)
+}
+
+/// Keys of both generations.
+#[derive(Deserialize)]
+struct Shared {
+    /// Factor on the logits.
+    logit_scale: f64,
+}
+
+/// Builds what both generations have: parallel blocks with one LayerNorm, adjacent pairs, scaled logits.
+pub(super) fn cohere(config: &ModelConfig) -> Result<DecoderSpec> {
+    let Shared { logit_scale } = config.read()?;
     if !(logit_scale.is_finite() && logit_scale > 0.0) {
         return Err(invalid("logit_scale", logit_scale, "a positive number"));
     }
-    let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(interval))?;
     let config = &ModelConfig { mlp_bias: false, ..config.with_norm_eps("layer_norm_eps")? };
     let mut spec = DecoderSpec::llama(config)?;
     spec.norm_kind = NormKind::Layer(Bias::Absent);
     spec.logit_scale = Some(logit_scale as f32);
     spec.ropes.iter_mut().for_each(|rope| rope.pairing = RopePairing::Adjacent);
     spec.layers.iter_mut().for_each(|layer| layer.norms = NormPlacement::Parallel);
-    for (attention, window) in spec.attention_mut().zip(windows) {
-        attention.window = window;
-        attention.rope = attention.rope.filter(|_| window != Window::Full);
-    }
     Ok(spec)
 }

@@ -1,6 +1,6 @@
-//! ERNIE 4.5, dense: Llama with heads rotated in adjacent pairs, and one key for all biases. Source: ERNIE 4.5
-//! Technical Report (Baidu, 2025); `config.json` of baidu/ERNIE-4.5-0.3B-PT; `Ernie4_5Config` of transformers
-//! for the defaults.
+//! ERNIE 4.5, dense: Llama with heads rotated in adjacent pairs, and one key for all biases. Source: ERNIE
+//! 4.5 Technical Report (Baidu, 2025); `config.json` of baidu/ERNIE-4.5-0.3B-PT; `Ernie4_5Config` of
+//! transformers for the defaults.
 
 use lm_formats::Result;
 use lm_kernels::RopePairing;

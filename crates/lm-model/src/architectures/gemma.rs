@@ -1,5 +1,5 @@
-//! Gemma: Llama with scaled embeddings, GeGLU, and norms whose weights are stored less one. Source: Gemma (arXiv
-//! 2403.08295); `config.json` of google/gemma-2b; `GemmaConfig` of transformers for the defaults.
+//! Gemma: Llama with scaled embeddings, GeGLU, and norms whose weights are stored less one. Source: Gemma
+//! (arXiv 2403.08295); `config.json` of google/gemma-2b; `GemmaConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 

@@ -37,7 +37,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("glm4", "glm4")
 };
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     // Not a key of GLM-4.
     let mut spec = DecoderSpec::partial_rotary(&ModelConfig { mlp_bias: false, ..config.clone() })?;
     spec.ropes.iter_mut().for_each(|rope| rope.pairing = RopePairing::Adjacent);

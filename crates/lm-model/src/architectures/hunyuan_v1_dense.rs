@@ -1,6 +1,6 @@
-//! Hunyuan, dense: Llama with a norm over each query and key head after RoPE, whose base a fixed factor stretches.
-//! Source: `config.json` of tencent/Hunyuan-7B-Instruct; `HunYuanDenseV1Config` and `modeling_hunyuan_v1_dense.py`
-//! of transformers.
+//! Hunyuan, dense: Llama with a norm over each query and key head after RoPE, whose base a fixed factor
+//! stretches. Source: `config.json` of tencent/Hunyuan-7B-Instruct; `HunYuanDenseV1Config` and
+//! `modeling_hunyuan_v1_dense.py` of transformers.
 
 use lm_formats::{GgufEntry, Result};
 

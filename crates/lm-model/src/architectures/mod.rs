@@ -1,6 +1,7 @@
 //! Registry of the supported architectures: one small file and one row each.
 
 mod apertus;
+mod cohere;
 mod cohere2;
 mod deepseek;
 mod deepseek_moe;
@@ -11,6 +12,7 @@ mod gemma2;
 mod gemma3;
 mod gemma3n;
 mod gemma4;
+mod glm;
 mod glm4;
 mod glm4_moe;
 mod glm4_moe_lite;
@@ -145,6 +147,7 @@ const BASE: Architecture = Architecture {
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &apertus::ARCHITECTURE,
+    &cohere::ARCHITECTURE,
     &cohere2::ARCHITECTURE,
     &deepseek::V2,
     &deepseek::V3,
@@ -155,6 +158,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gemma3::ARCHITECTURE,
     &gemma3n::ARCHITECTURE,
     &gemma4::ARCHITECTURE,
+    &glm::ARCHITECTURE,
     &glm4::ARCHITECTURE,
     &glm4_moe::ARCHITECTURE,
     &glm4_moe_lite::ARCHITECTURE,

@@ -1,6 +1,6 @@
-//! Phi-1, Phi-1.5 and Phi-2: both blocks of a layer read one LayerNorm; an ungated feed-forward block, partial
-//! rotary, biases everywhere, of the output head too. Source: Textbooks Are All You Need II (arXiv 2309.05463);
-//! `config.json` of microsoft/phi-2; `PhiConfig` of transformers for the defaults.
+//! Phi-1, Phi-1.5 and Phi-2: both blocks of a layer read one LayerNorm; an ungated feed-forward block,
+//! partial rotary, biases everywhere, of the output head too. Source: Textbooks Are All You Need II (arXiv
+//! 2309.05463); `config.json` of microsoft/phi-2; `PhiConfig` of transformers for the defaults.
 
 use lm_formats::Result;
 use serde::Deserialize;

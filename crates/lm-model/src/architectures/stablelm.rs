@@ -1,6 +1,6 @@
-//! StableLM: Llama with LayerNorm and partial rotary, and parallel blocks in some sizes. Source: Stable LM 2 1.6B
-//! Technical Report (arXiv 2402.17834); `config.json` of stabilityai/stablelm-2-1_6b; `StableLmConfig` of
-//! transformers for the defaults.
+//! StableLM: Llama with LayerNorm and partial rotary, and parallel blocks in some sizes. Source: Stable LM 2
+//! 1.6B Technical Report (arXiv 2402.17834); `config.json` of stabilityai/stablelm-2-1_6b; `StableLmConfig`
+//! of transformers for the defaults.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;

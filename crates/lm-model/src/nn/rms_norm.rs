@@ -1,5 +1,7 @@
 use burn::tensor::{Device as BurnDevice, Tensor};
 
+use super::norm::in_parts;
+
 /// RMS norm with a weight.
 ///
 /// # Source
@@ -34,8 +36,6 @@ impl RmsNorm {
     /// Norms parts of each row, each as long as the weight: heads or the whole row of
     /// `[rows, heads, head_dim]`.
     pub(crate) fn forward_parts(&self, x: Tensor<3>) -> Tensor<3> {
-        let (shape, [len]) = (x.dims(), self.weight.dims());
-        let parts = shape.iter().product::<usize>() / len;
-        self.forward(x.reshape([parts, len])).reshape(shape)
+        in_parts(x, self.weight.dims()[0], |x| self.forward(x))
     }
 }

@@ -168,6 +168,7 @@ fn architecture_checks_its_own_keys() {
         json!({"rope_type": "yarn", "factor": 2.0}),
         &["llama_4_scaling_beta", "absent"],
     );
+    of("cohere", "use_qk_norm", json!(true), &["true", "false"]);
     of("cohere2", "logit_scale", json!(0), &["0", "positive"]);
     of("cohere2", "sliding_window_pattern", json!(0), &["0", "positive"]);
     of("exaone4", "sliding_window_pattern", json!("LLLG"), &["LLLG", "layer_types"]);

@@ -19,7 +19,7 @@ use crate::goldens::root;
 ///   `finetune`, parts of file names, are theirs alone.
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
 ///   that the tokenizer marks as special.
-/// - `tokenizer.ggml.tokens`: with Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
+/// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
 ///   tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours
 ///   pads them as for other models.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
@@ -34,6 +34,8 @@ const THEIRS: &[(&str, &str)] = &[
     ("", "split.no"),
     ("", "split.tensors.count"),
     ("", "tokenizer.ggml.token_type"),
+    ("cohere-tiny", "tokenizer.ggml.tokens"),
+    ("cohere-tiny-bias", "tokenizer.ggml.tokens"),
     ("cohere2-tiny", "tokenizer.ggml.tokens"),
     ("gemma-tiny", "tokenizer.ggml.tokens"),
     ("gemma2-tiny", "tokenizer.ggml.tokens"),
@@ -283,6 +285,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("apertus-tiny", "tensor model.layers.0.mlp.act_fn.alpha_p"),
     ("apertus-tiny-bias", "tensor model.layers.0.mlp.act_fn.alpha_p"),
     ("apertus-tiny-relu2", "`xielu.alpha_p` is absent"),
+    ("cohere-tiny-yarn", "layer 0, activation is Gelu;"),
     ("cohere2-tiny-bias", "layer 0, bias is Present;"),
     ("cohere2-tiny-list", "layer 0, window is Full;"),
     ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
@@ -295,6 +298,9 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("gemma3-tiny-vision", "layer 0, rope is Some(1)"),
     ("gemma3-tiny-yarn", "layer 0, scale is 0.18257418"),
     ("gemma3n-tiny-nested", "streams, correction_scale is Unused"),
+    ("glm-tiny", "`model_type` is glm"),
+    ("glm-tiny-plain", "`model_type` is glm"),
+    ("glm-tiny-whole", "`model_type` is glm"),
     ("glm4-tiny-whole", "layer 0, activation is GeluTanh;"),
     ("gpt-oss-tiny", "layer 0, limit is 1.5;"),
     ("gpt-oss-tiny-bf16", "layer 0, alpha is 1.3;"),

@@ -14,7 +14,7 @@ use super::weight::{Matrix, Weight};
 use super::*;
 use crate::host::testing::Random;
 use crate::{
-    Activation, AttentionSpec, Device, GgmlType, PackedMatrix, RaggedLayout, RopeTable, Routing,
+    Activation, AttentionSpec, Device, GgmlType, PackedMatrix, RaggedLayout, RopePairing, RopeTable, Routing,
     SequenceLayout, Source, WeightFormat,
 };
 

@@ -162,7 +162,7 @@ impl KeyValueProjections {
             }
         };
         let norms_values = attention.kv_source != KvSource::Projected;
-        let value_norm = norms_values.then(|| Norm::Rms(layer.unweighted_norm(attention.head_dim)));
+        let value_norm = norms_values.then(|| layer.unweighted_norm(attention.head_dim).into());
         let key_norm = attention.norm_lengths().map(|[_, len]| layer.norm(LayerParam::KeyNorm, len));
         Ok(Some(Self { key, key_norm: key_norm.transpose()?, value, value_norm }))
     }

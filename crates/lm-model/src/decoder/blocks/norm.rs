@@ -19,13 +19,13 @@ pub(crate) fn load_norm(
         NormWeight::OnePlus => weight + 1.0,
     };
     Ok(match spec.norm_kind {
-        NormKind::Rms => Norm::Rms(RmsNorm { weight, eps }),
+        NormKind::Rms => RmsNorm { weight, eps }.into(),
         NormKind::Layer(_) => {
             let bias = match spec.norm_bias(param) {
                 Some(bias) => loader.vector(bias, len)?,
                 None => Tensor::zeros([len], loader.burn_device()),
             };
-            Norm::Layer(LayerNorm { weight, bias, eps })
+            LayerNorm { weight, bias, eps }.into()
         }
     })
 }

@@ -30,8 +30,8 @@ impl PlainMlp {
         })
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the block's output for `input`, with the post-norm and the scale of
-    /// `residual`.
+    /// Returns `x`, `[rows, hidden]`, plus the block's output for `input`, with the post-norm and the scale
+    /// of `residual`.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

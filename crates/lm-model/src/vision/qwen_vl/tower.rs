@@ -231,8 +231,8 @@ impl Merger {
 impl NormKind {
     fn load(self, tensors: &mut TensorReader<'_>, name: &str, len: usize) -> Result<Norm> {
         Ok(match self {
-            Self::Layer => Norm::Layer(LayerNorm::load(tensors, name, len, NORM_EPS)?),
-            Self::Rms => Norm::Rms(RmsNorm::load(tensors, name, len, NORM_EPS)?),
+            Self::Layer => LayerNorm::load(tensors, name, len, NORM_EPS)?.into(),
+            Self::Rms => RmsNorm::load(tensors, name, len, NORM_EPS)?.into(),
         })
     }
 }
