@@ -2,8 +2,8 @@
 
 use lm_benches::{Amount, COLD, Group, criterion, noise};
 use lm_kernels::{
-    CausalConv, DeltaNet, DeltaNetSpec, HeadOrder, PAGE_LEN, Pool, RaggedLayout, SequenceLayout, StatePages,
-    host,
+    CausalConv, DeltaNet, DeltaNetSpec, HeadOrder, Mamba2, Mamba2Spec, PAGE_LEN, Pool, RaggedLayout,
+    SequenceLayout, StatePages, host,
 };
 
 const MANY: usize = 512;
@@ -19,6 +19,16 @@ const SPEC: DeltaNetSpec = DeltaNetSpec {
 };
 /// Elements of the heads' matrices.
 const MATRICES: usize = SPEC.num_value_heads * SPEC.key_dim * SPEC.value_dim;
+/// Heads of Granite 4.0 H Micro.
+const MAMBA: Mamba2Spec = Mamba2Spec {
+    num_heads: 64,
+    head_dim: 64,
+    num_groups: 1,
+    state_dim: 128,
+    time_step_limit: [0.0, f32::INFINITY],
+};
+/// Elements of their matrices.
+const MAMBA_MATRICES: usize = MAMBA.num_heads * MAMBA.head_dim * MAMBA.state_dim;
 
 fn main() {
     let mut criterion = criterion();
@@ -31,12 +41,18 @@ fn main() {
     // A single row reads and writes the heads' matrices.
     let setup = || Delta::new(1, COLD / (4 * MATRICES) + 1);
     group.case("delta_net, 1 row", Amount::Bytes(2 * 4 * MATRICES), setup, |pool, net| net.run(pool));
+    let setup = || Mamba::new(1, COLD / (4 * MAMBA_MATRICES) + 1);
+    group.case("mamba2, 1 row", Amount::Bytes(2 * 4 * MAMBA_MATRICES), setup, |pool, net| net.run(pool));
     drop(group);
     // Many rows take three multiply-adds and a product for each of their elements.
     let mut group = Group::of_operations(&mut criterion, "states, operations");
     let amount = Amount::Operations(7 * MANY * MATRICES);
     let case = format!("delta_net, {MANY} rows");
     group.case(&case, amount, || Delta::new(MANY, 1), |pool, net| net.run(pool));
+    // Two multiply-adds and a product.
+    let amount = Amount::Operations(5 * MANY * MAMBA_MATRICES);
+    let case = format!("mamba2, {MANY} rows");
+    group.case(&case, amount, || Mamba::new(MANY, 1), |pool, net| net.run(pool));
     drop(group);
     criterion.final_summary();
 }
@@ -108,6 +124,38 @@ impl Delta {
     fn run(&mut self, pool: &Pool) {
         let inputs = host::DeltaNetRows { qkv: &self.qkv, dt: &self.gates, beta: &self.gates };
         host::delta_net(pool, inputs, &self.net, &mut self.states[self.next], &self.layout, &mut self.out);
+        self.next = (self.next + 1) % self.states.len();
+    }
+}
+
+struct Mamba {
+    net: Mamba2,
+    layout: RaggedLayout,
+    states: Vec<StatePages>,
+    next: usize,
+    projected: Vec<f32>,
+    out: Vec<f32>,
+}
+
+impl Mamba {
+    fn new(rows: usize, copies: usize) -> lm_kernels::Result<Self> {
+        let heads = MAMBA.num_heads;
+        let of_heads = |value| vec![value; heads];
+        let conv = conv(4, MAMBA.conv_width());
+        let net = Mamba2::new(MAMBA, conv, of_heads(0.5), of_heads(0.0), of_heads(1.0));
+        let (layout, pages) = one_sequence(rows);
+        let states = vec![StatePages::new(pages, net.state_len())?; copies];
+        let (projected, out) = (noise(rows * MAMBA.projected_width()), vec![0.0; rows * MAMBA.inner_width()]);
+        let mut layer = Self { net, layout, states, next: 0, projected, out };
+        layer.run(Pool::global());
+        let finite = layer.out.iter().all(|out| out.is_finite());
+        assert!(finite && layer.out.iter().any(|&out| out != 0.0), "something is read");
+        Ok(layer)
+    }
+
+    fn run(&mut self, pool: &Pool) {
+        let states = &mut self.states[self.next];
+        host::mamba2(pool, &self.projected, &self.net, states, &self.layout, &mut self.out);
         self.next = (self.next + 1) % self.states.len();
     }
 }

@@ -18,14 +18,14 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use host::{
     Activation, Arena, AttentionSpec, CausalConv, DeltaNet, DeltaNetSpec, FloatDtype, GgmlType, HeadOrder,
-    Importance, Isa, KvDtype, NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId, PagedLayer, Pool, PoolTurn,
-    PrefetchPlan, RaggedLayout, RopeAngles, RopePairing, RopeTable, Routing, SequenceLayout, Source,
-    StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
+    Importance, Isa, KvDtype, Mamba2, Mamba2Spec, NO_PAGE, PAGE_LEN, PackedMatrix, Packing, PageId,
+    PagedLayer, Pool, PoolTurn, PrefetchPlan, RaggedLayout, RopeAngles, RopePairing, RopeTable, Routing,
+    SequenceLayout, Source, StatePages, StateRun, StoredBytes, StoredMatrix, WeightFormat,
 };
 pub use mapped_file::MappedFile;
 #[cfg(feature = "burn")]
 pub use ops::{
     ALL as ALL_OPS, Experts, InputSum, InputSums, KvPool, Op, Weight, attention, attention_shared,
     batched_linear, delta_net, embedding, from_host, gated, glu, layer_norm, linear, linear_add, linear_bias,
-    moe, qkv, rms_norm, rope, segment_attention, short_conv, to_host,
+    mamba2, moe, qkv, rms_norm, rope, segment_attention, short_conv, to_host,
 };

@@ -1,5 +1,8 @@
 //! Causal depthwise 1-D convolutions over a sequence.
 
+use std::ops::Range;
+
+use super::activation::Activation;
 use super::isa::Isa;
 use super::lanes::{Kernel, LANES, Lanes, load_part, store_part};
 use super::pages::StateRun;
@@ -142,6 +145,34 @@ pub(super) trait Fusion: Sync {
     fn input<V: Lanes>(&self, row: usize, channel: usize) -> V;
     /// Maps the row's sum to its output.
     fn output<V: Lanes>(&self, row: usize, channel: usize, sum: V) -> V;
+}
+
+/// Inputs taken from wider rows as they are, outputs through SiLU.
+pub(super) struct SiluOfRows<'a> {
+    pub rows: &'a [f32],
+    /// Elements of a row.
+    pub stride: usize,
+    /// The channels' elements of a row.
+    pub channels: Range<usize>,
+}
+
+impl Fusion for SiluOfRows<'_> {
+    #[inline(always)]
+    fn input<V: Lanes>(&self, row: usize, channel: usize) -> V {
+        let start = row * self.stride + self.channels.start + channel;
+        let end = row * self.stride + self.channels.end;
+        load_part(&self.rows[start..end.min(start + LANES)])
+    }
+
+    #[inline(always)]
+    fn output<V: Lanes>(&self, _: usize, _: usize, sum: V) -> V {
+        let mut values = [0.0; LANES];
+        sum.store(&mut values);
+        for value in &mut values {
+            *value = Activation::Silu.gate(*value, 1.0);
+        }
+        V::load(&values)
+    }
 }
 
 /// The channels of one task over all rows of a sequence.

@@ -26,6 +26,7 @@ mod isa;
 mod lanes;
 pub mod limits;
 mod linear;
+mod mamba2;
 mod matrix_unit;
 mod moe;
 mod norm;
@@ -42,6 +43,7 @@ mod short_conv;
 mod split;
 #[cfg(test)]
 pub(crate) mod testing;
+mod time_step;
 
 pub use activation::{Activation, glu};
 pub use attention::{AttentionSpec, attention};
@@ -49,6 +51,7 @@ pub use causal_conv::CausalConv;
 pub use delta_net::{DeltaNet, DeltaNetRows, DeltaNetSpec, HeadOrder, delta_net};
 pub use isa::Isa;
 pub use linear::{Input, Output, Then, batched_linear, gated, linear, linears};
+pub use mamba2::{Mamba2, Mamba2Spec, mamba2};
 pub use moe::{ExpertBiases, Experts, Routing, moe};
 pub use norm::{LayerNorm, Norm, layer_norm, rms_norm};
 pub use pack::{

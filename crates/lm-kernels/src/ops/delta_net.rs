@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Dispatch, TensorMetadata, backend_extension};
-use burn::tensor::activation::{relu, sigmoid, silu};
+use burn::tensor::activation::{sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 
 use super::backend::{Bridge, on_every_backend};
-use super::states::{StatefulOutput, convolve, for_each_run, state_tensor, store_state, with_states};
+use super::states::{
+    StatefulOutput, convolve, for_each_run, softplus, state_tensor, store_state, with_states,
+};
 use super::{KvPool, Op, from_host};
 use crate::host;
 use crate::host::DeltaNetRows;
@@ -114,8 +116,7 @@ fn decay(dt: Tensor<2>, net: &DeltaNet) -> Tensor<2> {
     let ([_, heads], device) = (dt.dims(), dt.device());
     let by_head = |values: &[f32]| from_host(values.to_vec(), [1, heads], &device);
     let dt = dt + by_head(net.dt_bias());
-    let softplus = relu(dt.clone()) + (-dt.abs()).exp().log1p();
-    (-softplus * by_head(net.decay_rates())).exp()
+    (-softplus(dt) * by_head(net.decay_rates())).exp()
 }
 
 /// Runs the recurrence of one run: `mixed [rows, width]`, `alpha` and `beta [rows, num_value_heads]`; returns

@@ -24,6 +24,7 @@ mod layer_norm;
 mod linear;
 mod linear_add;
 mod linear_bias;
+mod mamba2;
 mod moe;
 mod qkv;
 mod rms_norm;
@@ -48,6 +49,7 @@ pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use linear_add::linear_add;
 pub use linear_bias::linear_bias;
+pub use mamba2::mamba2;
 pub use moe::{Experts, moe};
 pub use qkv::qkv;
 pub use rms_norm::rms_norm;
@@ -78,6 +80,7 @@ pub const ALL: &[&Op] = &[
     &linear::OP,
     &linear_add::OP,
     &linear_bias::OP,
+    &mamba2::OP,
     &moe::OP,
     &qkv::OP,
     &rms_norm::OP,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
+use burn::tensor::activation::relu;
 use burn::tensor::{Device, Tensor};
 
 use super::{KvPool, from_host, to_host};
@@ -85,4 +86,9 @@ pub(super) fn store_state(tensor: Tensor<3>, state: &mut [f32]) {
     let filled = if blocks * BLOCK > columns { Tensor::cat(vec![tensor, filling], 2) } else { tensor };
     let blocked: Tensor<4> = filled.reshape([groups, rows, blocks, BLOCK]).swap_dims(1, 2);
     state.copy_from_slice(&to_host(blocked).expect("a device that works gives its results"));
+}
+
+/// `ln(1 + e^x)`.
+pub(super) fn softplus(x: Tensor<2>) -> Tensor<2> {
+    relu(x.clone()) + (-x.abs()).exp().log1p()
 }

@@ -37,6 +37,7 @@ const CHECKS: &[Check] = &[
     ("linear", linear::check),
     ("linear_add", fused::check_linear_add),
     ("linear_bias", fused::check_linear_bias),
+    ("mamba2", states::check_mamba2),
     ("moe", moe::check),
     ("qkv", fused::check_qkv),
     ("rms_norm", rows::check_rms_norm),

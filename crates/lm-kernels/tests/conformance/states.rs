@@ -6,8 +6,8 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 use lm_kernels::HeadOrder::{Grouped, Tiled};
 use lm_kernels::{
-    CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, KvDtype, KvPool, LayerCache, PAGE_LEN, RaggedLayout,
-    SequenceLayout, delta_net, from_host, short_conv, to_host,
+    CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, KvDtype, KvPool, LayerCache, Mamba2, Mamba2Spec,
+    PAGE_LEN, RaggedLayout, SequenceLayout, delta_net, from_host, mamba2, short_conv, to_host,
 };
 
 use super::{Random, Target, assert_close};
@@ -141,7 +141,77 @@ pub fn check_delta_net(target: &Target) {
     }
 }
 
-/// Reference results for one whole sequence.
+pub fn check_mamba2(target: &Target) {
+    let mut random = Random::new(11);
+    let unlimited = [0.0, f32::INFINITY];
+    for ([num_heads, head_dim, num_groups, state_dim], time_step_limit, kernel) in [
+        ([1, 4, 1, 6], unlimited, 2),
+        ([4, 16, 2, 32], unlimited, 4),
+        ([3, 20, 1, 24], [0.2, 0.9], 4),
+        ([6, 64, 3, 16], unlimited, 3),
+    ] {
+        let spec = Mamba2Spec { num_heads, head_dim, num_groups, state_dim, time_step_limit };
+        let [taps, conv_bias] = [kernel, 1].map(|of_each| random.values(spec.conv_width() * of_each, 1.0));
+        let rates: Vec<f32> = random.values(num_heads, 1.0).iter().map(|rate| rate.exp()).collect();
+        let [biases, skips] = [(); 2].map(|()| random.values(num_heads, 1.0));
+        let conv = CausalConv::new(kernel, spec.conv_width(), &taps, Some(&conv_bias));
+        let net = Arc::new(Mamba2::new(spec, conv, rates.clone(), biases.clone(), skips.clone()));
+        let width = spec.projected_width();
+        let inputs: Vec<_> =
+            (0..3).map(|sequence| vec![random.values(total_rows(sequence) * width, 1.0)]).collect();
+        let weights = [&taps, &conv_bias, &rates, &biases, &skips].map(Vec::as_slice);
+        let results: Vec<_> =
+            inputs.iter().map(|parts| mamba2_reference(&spec, kernel, weights, &parts[0])).collect();
+        let what = format!("mamba2 {spec:?}, {kernel} taps");
+        steps(target, &what, net.state_len(), &[width], &inputs, &results, |mut rows, pool, layout| {
+            let got = mamba2(rows.remove(0), &net, pool, 1, layout);
+            assert_eq!(got.dims(), [layout.rows(), spec.inner_width()]);
+            to_host(got).unwrap()
+        });
+    }
+}
+
+/// Reference results of `mamba2` for one whole sequence.
+fn mamba2_reference(
+    spec: &Mamba2Spec,
+    kernel: usize,
+    [taps, conv_bias, rates, biases, skips]: [&[f32]; 5],
+    rows: &[f32],
+) -> Vec<Vec<f64>> {
+    let Mamba2Spec { num_heads, head_dim, num_groups, state_dim, time_step_limit } = *spec;
+    let (width, inner) = (spec.projected_width(), spec.inner_width());
+    let [shortest, longest] = time_step_limit.map(f64::from);
+    let silu = |x: f64| x / (1.0 + (-x).exp());
+    let mut matrices = vec![vec![vec![0.0; state_dim]; head_dim]; num_heads];
+    let mut results = Vec::new();
+    for row in 0..rows.len() / width {
+        let channel = |channel: usize| {
+            let taps = &taps[channel * kernel..(channel + 1) * kernel];
+            let sum = tap_sum(taps, row, |row| f64::from(rows[row * width + inner + channel]));
+            silu(sum + f64::from(conv_bias[channel]))
+        };
+        let mixed: Vec<f64> = (0..spec.conv_width()).map(channel).collect();
+        let mut result = Vec::new();
+        for (head, matrix) in matrices.iter_mut().enumerate() {
+            let group = head / (num_heads / num_groups);
+            let b = &mixed[inner + group * state_dim..][..state_dim];
+            let c = &mixed[inner + (num_groups + group) * state_dim..][..state_dim];
+            let dt = f64::from(rows[(row + 1) * width - num_heads + head]) + f64::from(biases[head]);
+            let dt = dt.exp().ln_1p().clamp(shortest, longest);
+            let alpha = (-f64::from(rates[head]) * dt).exp();
+            for (column, column_state) in matrix.iter_mut().enumerate() {
+                let x = mixed[head * head_dim + column];
+                column_state.iter_mut().zip(b).for_each(|(state, b)| *state = *state * alpha + dt * x * b);
+                let read: f64 = column_state.iter().zip(c).map(|(state, c)| state * c).sum();
+                result.push(read + x * f64::from(skips[head]));
+            }
+        }
+        results.push(result);
+    }
+    results
+}
+
+/// Reference results of `delta_net` for one whole sequence.
 fn reference(
     spec: &DeltaNetSpec,
     kernel: usize,

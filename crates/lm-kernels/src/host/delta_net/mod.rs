@@ -4,15 +4,15 @@ mod recurrence;
 #[cfg(test)]
 mod tests;
 
-use super::activation::Activation;
-use super::causal_conv::{CausalConv, Fusion};
+use super::causal_conv::{CausalConv, SiluOfRows};
 use super::isa::Isa;
-use super::lanes::{Kernel, LANES, Lanes, dot, load_part};
+use super::lanes::{Kernel, LANES, Lanes, dot};
 use super::pages::StatePages;
 use super::pool::Pool;
 use super::profile::{self, Work};
 use super::ragged::RaggedLayout;
 use super::split::{SharedMatrix, for_each_chunk};
+use super::time_step::softplus;
 use recurrence::{Gate, Heads};
 
 /// Rows per task.
@@ -20,9 +20,6 @@ const ROWS: usize = 8;
 
 /// Epsilon of the L2 norm of keys and queries, added to the sum of squares under the root.
 const NORM_EPS: f32 = 1e-6;
-
-/// Above this the logarithm of `1 + e^x` is `x`, as in PyTorch's `softplus`.
-const SOFTPLUS_LINEAR: f64 = 20.0;
 
 /// Head configuration of a gated delta net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,10 +137,9 @@ impl DeltaNet {
     /// Gates of a value head for a token, from `dt` and `beta` as the projections output them:
     /// `alpha = e^(-rate · ln(1 + e^(dt + bias)))`, and the sigmoid of `beta`.
     pub(crate) fn gate(&self, head: usize, dt: f32, beta: f32) -> Gate {
-        let dt = f64::from(dt) + f64::from(self.dt_bias[head]);
-        let softplus = if dt > SOFTPLUS_LINEAR { dt } else { dt.exp().ln_1p() };
+        let dt = softplus(f64::from(dt) + f64::from(self.dt_bias[head]));
         Gate {
-            alpha: (-f64::from(self.decay_rates[head]) * softplus).exp() as f32,
+            alpha: (-f64::from(self.decay_rates[head]) * dt).exp() as f32,
             beta: (1.0 / (1.0 + (-f64::from(beta)).exp())) as f32,
         }
     }
@@ -210,7 +206,8 @@ fn delta_net_on(
     let sequences = states.prepare(layout);
     let states = states.share();
     let mut mixed = vec![0.0; qkv.len()];
-    net.conv.run(isa, pool, &Silu { qkv, width }, &sequences, &states, &SharedMatrix::new(&mut mixed, width));
+    let inputs = SiluOfRows { rows: qkv, stride: width, channels: 0..width };
+    net.conv.run(isa, pool, &inputs, &sequences, &states, &SharedMatrix::new(&mut mixed, width));
     for_each_chunk(pool, &mut mixed, ROWS * width, |_, rows| isa.run(NormHeads { rows, spec }));
     let mut gates = vec![Gate::default(); rows * heads];
     for_each_chunk(pool, &mut gates, ROWS * heads, |index, gates| {
@@ -222,30 +219,6 @@ fn delta_net_on(
     let heads =
         Heads { spec, first: net.conv.state_len(), mixed: &mixed, gates: &gates, sequences: &sequences };
     heads.run(isa, pool, &states, out);
-}
-
-/// Input rows unchanged, output through SiLU.
-struct Silu<'a> {
-    qkv: &'a [f32],
-    width: usize,
-}
-
-impl Fusion for Silu<'_> {
-    #[inline(always)]
-    fn input<V: Lanes>(&self, row: usize, channel: usize) -> V {
-        let start = row * self.width;
-        load_part(&self.qkv[start + channel..start + self.width.min(channel + LANES)])
-    }
-
-    #[inline(always)]
-    fn output<V: Lanes>(&self, _: usize, _: usize, sum: V) -> V {
-        let mut values = [0.0; LANES];
-        sum.store(&mut values);
-        for value in &mut values {
-            *value = Activation::Silu.gate(*value, 1.0);
-        }
-        V::load(&values)
-    }
 }
 
 /// L2-normalises the queries and keys of whole rows; queries are scaled by `1 / sqrt(key_dim)` as well.

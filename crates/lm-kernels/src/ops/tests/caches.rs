@@ -6,7 +6,7 @@ use super::super::kv_pool::KvLayer;
 use super::*;
 use crate::{
     AttentionSpec, CacheLayout, CausalConv, DeltaNet, DeltaNetSpec, HeadOrder, KvDtype, KvGeometry,
-    LayerCache, PagedLayer, RaggedLayout, SequenceLayout, StatePages,
+    LayerCache, Mamba2, Mamba2Spec, PagedLayer, RaggedLayout, SequenceLayout, StatePages,
 };
 
 fn spec() -> AttentionSpec {
@@ -243,11 +243,17 @@ fn state_operations_equal_their_default_bodies() {
     let conv = Arc::new(CausalConv::new(3, channels, &noise(60, 30), Some(&noise(20, 31))));
     let qkv_conv = CausalConv::new(4, spec.width(), &noise(4 * spec.width(), 32), None);
     let net = Arc::new(DeltaNet::new(spec, qkv_conv, vec![0.5; 4], noise(4, 33)));
+    let time_step_limit = [0.1, 2.0];
+    let mamba_spec = Mamba2Spec { num_heads: 4, head_dim: 20, num_groups: 2, state_dim: 24, time_step_limit };
+    let width = mamba_spec.conv_width();
+    let mamba_conv = CausalConv::new(4, width, &noise(4 * width, 38), Some(&noise(width, 39)));
+    let mamba = Arc::new(Mamba2::new(mamba_spec, mamba_conv, vec![0.5; 4], noise(4, 40), noise(4, 41)));
     for (&device, burn) in Device::available().iter().zip(host_devices()) {
-        let layers = [conv.state_len(), net.state_len()].map(|len| LayerCache::State { len });
+        let layers =
+            [conv.state_len(), net.state_len(), mamba.state_len()].map(|len| LayerCache::State { len });
         let mut pool = KvPool::new(device, &CacheLayout::new(layers), 4, KvDtype::F32).unwrap();
         let pages = pool.num_pages(0);
-        let [mut convs, mut nets] = layers.map(|layer| match layer {
+        let [mut convs, mut nets, mut mambas] = layers.map(|layer| match layer {
             LayerCache::State { len } => StatePages::new(pages, len).unwrap(),
             LayerCache::Kv(_) => unreachable!(),
         });
@@ -261,8 +267,11 @@ fn state_operations_equal_their_default_bodies() {
             let expected = delta_net::portable(qkv(), gate(36), gate(37), &net, &mut nets, &layout);
             let got = delta_net(qkv(), gate(36), gate(37), &net, &mut pool, 1, &layout);
             assert_close("delta_net", got, expected, 5e-6);
+            let projected = || noise_tensor([rows, mamba_spec.projected_width()], 42, &burn);
+            let expected = mamba2::portable(projected(), &mamba, &mut mambas, &layout);
+            assert_close("mamba2", mamba2(projected(), &mamba, &mut pool, 2, &layout), expected, 1e-5);
             for page in [0, 1, 3] {
-                for (layer, states) in [&convs, &nets].into_iter().enumerate() {
+                for (layer, states) in [&convs, &nets, &mambas].into_iter().enumerate() {
                     for (one, other) in pool.states(layer).get(page).iter().zip(states.get(page)) {
                         assert!((one - other).abs() < 1e-5, "state of layer {layer}: {one} and {other}");
                     }
