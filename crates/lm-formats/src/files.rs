@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 
 use serde::de::DeserializeOwned;
 
+use crate::python_floats::tagged_floats;
 use crate::{Error, FileBytes, Result};
 
 /// Maximum size of a tokenizer or tensor index that is parsed; the largest real tokenizers have about 40 MB.
@@ -49,9 +50,14 @@ pub fn read_required(files: &dyn ModelFiles, name: &str) -> Result<FileBytes> {
     files.read(name)?.ok_or_else(missing)
 }
 
-/// Parses a JSON settings file.
+/// Parses a JSON settings file. The numbers that Python writes and JSON lacks, `Infinity`, `-Infinity` and
+/// `NaN`, are read as `{"__float__": "Infinity"}`, which newer versions of transformers write in their place.
 pub fn parse_json<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T> {
-    parse_json_up_to(MAX_SETTINGS_BYTES, name, bytes)
+    check_size(MAX_SETTINGS_BYTES, name, bytes)?;
+    match tagged_floats(bytes) {
+        Some(tagged) => parse_json_up_to(usize::MAX, name, &tagged),
+        None => parse_json_up_to(MAX_SETTINGS_BYTES, name, bytes),
+    }
 }
 
 /// Parses a JSON file of at most `limit` bytes.

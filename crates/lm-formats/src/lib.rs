@@ -7,6 +7,7 @@ mod file_bytes;
 pub mod file_names;
 mod files;
 mod gguf;
+mod python_floats;
 mod safetensors;
 
 pub use ::safetensors::Dtype as SafetensorsType;
