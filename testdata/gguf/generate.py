@@ -48,6 +48,9 @@ FILES: list[tuple[str, str, int]] = [
     ("cohere-tiny", "BF16", 0),
     ("cohere-tiny-bias", "BF16", 0),
     ("cohere2-tiny", "BF16", 0),
+    ("deepseek-v2-tiny", "BF16", 0),
+    ("deepseek-v2-tiny-groups", "F16", 0),
+    ("deepseek-v3-tiny-direct", "F16", 0),
     ("ernie4_5-tiny", "BF16", 0),
     ("exaone4-tiny", "BF16", 0),
     ("exaone4-tiny-full", "BF16", 0),
@@ -59,6 +62,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gemma4-tiny-experts", "BF16", 0),
     ("gemma4-tiny-keys", "BF16", 0),
     ("glm4-tiny", "BF16", 0),
+    ("glm4-moe-lite-tiny", "BF16", 0),
     ("glm4-moe-tiny", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
@@ -104,7 +108,7 @@ FILES: list[tuple[str, str, int]] = [
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
 SENTENCEPIECE = ("ernie4_5", "gemma", "gemma2", "gemma4", "gemma4_text", "phi3")
 # Those whose converter knows the special tokens of published vocabularies by name, which these lack too.
-SPECIAL_TOKENS = ("glm4", "glm4_moe")
+SPECIAL_TOKENS = ("glm4", "glm4_moe", "glm4_moe_lite")
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
 # without a window.) None for Gemma 3n, Qwen 3.5 and Qwen3-Next: their files round elsewhere. Of Gemma 3n they have some
 # matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 the exponentials of a vector, and heads in another

@@ -94,7 +94,7 @@ MODELS = {
                    "rope_parameters": {"rope_type": "default", "rope_theta": 50000.0},
                    "n_routed_experts": 12, "n_shared_experts": 1, "num_experts_per_tok": 3, "n_group": 4,
                    "topk_group": 2, "topk_method": "group_limited_greedy", "moe_intermediate_size": 20,
-                   "first_k_dense_replace": 1, "norm_topk_prob": False, "routed_scaling_factor": 1.6, **COMMON},
+                   "first_k_dense_replace": 1, "norm_topk_prob": False, "routed_scaling_factor": 1.6, "scoring_func": "softmax", **COMMON},
     },
     "deepseek-v2-tiny-all": {  # all of 3 experts, one head, linear RoPE, two dense layers
         "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": stored_by_expert(), "cannot_have": {"one expert more"},
@@ -117,7 +117,7 @@ MODELS = {
                                        "mscale_all_dim": 0.7, "original_max_position_embeddings": 32},
                    "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2,
                    "moe_intermediate_size": 32, "first_k_dense_replace": 1, "n_group": 4, "topk_group": 2,
-                   "norm_topk_prob": True, "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 1, **COMMON},
+                   "norm_topk_prob": True, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid", "num_nextn_predict_layers": 1, **COMMON},
     },
     "deepseek-v3-tiny-direct": {  # as Moonlight: one query projection, 3 of 5 experts of 20 without groups, two shared ones, tied
         "dtype": "float16", "shards": 2, "draw": draw, "tensors": stored_by_expert(), "cannot_have": INTERLEAVED,
@@ -127,7 +127,7 @@ MODELS = {
                    "qk_rope_head_dim": 12, "v_head_dim": 18, "rope_theta": 50000.0, "rope_scaling": None,
                    "n_routed_experts": 5, "n_shared_experts": 2, "num_experts_per_tok": 3,
                    "moe_intermediate_size": 20, "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1,
-                   "norm_topk_prob": False, "routed_scaling_factor": 0.8, "num_nextn_predict_layers": 0, **COMMON},
+                   "norm_topk_prob": False, "routed_scaling_factor": 0.8, "scoring_func": "sigmoid", "num_nextn_predict_layers": 0, **COMMON},
     },
     "deepseek-v3-tiny-halves": {  # pairs half a rotated part apart, one head, dense layers only
         "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": stored_by_expert(),
@@ -148,7 +148,8 @@ MODELS = {
                    "qk_rope_head_dim": 8, "v_head_dim": 16, "rope_theta": 1000000, "rope_scaling": None,
                    "n_routed_experts": 6, "n_shared_experts": 1, "num_experts_per_tok": 2,
                    "moe_intermediate_size": 32, "n_group": 1, "topk_group": 1, "norm_topk_prob": True,
-                   "routed_scaling_factor": 1.8, "num_nextn_predict_layers": 1, **COMMON},
+                   "routed_scaling_factor": 1.8, "scoring_func": "sigmoid", "first_k_dense_replace": 1,
+                   "num_nextn_predict_layers": 1, **COMMON},
     },
     "glm4-moe-lite-tiny-direct": {  # one query projection, 4 of 12 experts of 20 in 3 of 6 groups, biases, linear RoPE, tied
         "dtype": "float16", "shards": 2, "draw": draw, "tensors": stored_by_expert(), "cannot_have": INTERLEAVED,

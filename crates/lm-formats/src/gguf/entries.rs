@@ -43,6 +43,11 @@ impl GgufEntries {
         }
     }
 
+    /// Removes a key, if it is there.
+    pub fn remove(&mut self, key: &str) {
+        self.0.retain(|entry| entry.0 != key);
+    }
+
     /// Sets all values of `others`.
     pub fn extend(&mut self, others: Self) {
         others.0.into_iter().for_each(|(key, value)| self.put(key, value));

@@ -5,16 +5,20 @@
 
 use std::ops::Range;
 
-use lm_formats::Result;
+use lm_formats::{GgufEntry, Result};
 use lm_kernels::RopePairing;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::deepseek_moe::{RouterKind, add_experts, weight_name};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, RopeParameters, invalid};
+use crate::gguf::{Description, EXPERTS, GATING, GgufArchitecture, SIGMOID, SOFTMAX, Settings, rope};
 use crate::spec::expert_tensors::{self, PROJECTIONS};
-use crate::spec::{DecoderSpec, LatentAttentionLayer, Mixer, RopeSpec};
+use crate::spec::{
+    DecoderSpec, LatentAttentionLayer, Mixer, RopeScaling, RopeSpec, RouterScores, RoutingNorm,
+};
 
 pub(super) const V2: Architecture = Architecture {
     model_types: &["deepseek_v2"],
@@ -22,6 +26,7 @@ pub(super) const V2: Architecture = Architecture {
     spec: |config| with_experts(config, RouterKind::Softmax),
     weight_name,
     locations,
+    gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
         "num_attention_heads": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-6,
@@ -40,6 +45,7 @@ pub(super) const V3: Architecture = Architecture {
     weight_name,
     locations,
     layers_ahead: true,
+    gguf: &[&GGUF],
     defaults: r#"{
         "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "num_hidden_layers": 61,
         "num_attention_heads": 128, "max_position_embeddings": 4096, "rms_norm_eps": 1e-6,
@@ -50,6 +56,122 @@ pub(super) const V3: Architecture = Architecture {
     }"#,
     ..BASE
 };
+
+/// Files of all models with latent attention and these experts.
+pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
+    keys: &[
+        ("attention.kv_lora_rank", "kv_lora_rank"),
+        ("attention.q_lora_rank", "q_lora_rank"),
+        ("attention.value_length_mla", "v_head_dim"),
+        ("expert_count", "n_routed_experts"),
+        ("expert_feed_forward_length", "moe_intermediate_size"),
+        ("expert_group_count", "n_group"),
+        ("expert_group_used_count", "topk_group"),
+        ("expert_shared_count", "n_shared_experts"),
+        ("expert_used_count", "num_experts_per_tok"),
+        ("expert_weights_scale", "routed_scaling_factor"),
+        ("leading_dense_block_count", "first_k_dense_replace"),
+        ("rope.dimension_count", "qk_rope_head_dim"),
+    ],
+    rope: read_rope,
+    read: read_gguf,
+    write: write_gguf,
+    tensors: &[
+        EXPERTS,
+        &[
+            ("attn_k_b", "self_attn.k_b_proj"),
+            ("attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"),
+            ("attn_kv_a_norm", "self_attn.kv_a_layernorm"),
+            ("attn_q_a", "self_attn.q_a_proj"),
+            ("attn_q_a_norm", "self_attn.q_a_layernorm"),
+            ("attn_q_b", "self_attn.q_b_proj"),
+            ("attn_v_b", "self_attn.v_b_proj"),
+            ("exp_probs_b.bias", "mlp.gate.e_score_correction_bias"),
+            ("ffn_down_shexp", "mlp.shared_experts.down_proj"),
+            ("ffn_gate_inp", "mlp.gate"),
+            ("ffn_gate_shexp", "mlp.shared_experts.gate_proj"),
+            ("ffn_up_shexp", "mlp.shared_experts.up_proj"),
+        ],
+    ],
+    ..GgufArchitecture::new("deepseek2", "deepseek_v3")
+};
+
+/// Width of a head's key, both parts.
+const KEY_WIDTH: &str = "attention.key_length_mla";
+const YARN_WEIGHT: &str = "rope.scaling.yarn_log_multiplier";
+
+/// Reads RoPE of the rotated part alone. YaRN's factor on sine and cosine is 1: the files have its weight on
+/// scores only, divided by ten.
+fn read_rope(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    let mut rope = rope::parameters(model)?;
+    rope.insert("partial_rotary_factor".to_owned(), 1.0.into());
+    if rope["rope_type"] == "yarn" {
+        let tenth = model.json(YARN_WEIGHT)?.and_then(|weight| weight.as_f64()).unwrap_or(0.0);
+        for key in ["mscale", "mscale_all_dim"] {
+            rope.insert(key.to_owned(), (10.0 * tenth).into());
+        }
+        rope.insert("attention_factor".to_owned(), 1.0.into());
+    }
+    config.insert("rope_parameters".to_owned(), rope.into());
+    Ok(())
+}
+
+fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
+    let (width, rotated) = (model.required_size(KEY_WIDTH)?, model.required_size("rope.dimension_count")?);
+    let Some(rest) = width.checked_sub(rotated) else {
+        let expected = format!("at least {} = {rotated}", model.key("rope.dimension_count"));
+        return Err(model.metadata.invalid(&model.key(KEY_WIDTH), width, expected));
+    };
+    let mut put = |key: &str, value: Value| drop(config.insert(key.to_owned(), value));
+    put("qk_nope_head_dim", rest.into());
+    put("norm_topk_prob", model.bool("expert_weights_norm")?.unwrap_or(false).into());
+    put("attention_bias", model.tensor("blk.0.attn_kv_a_mqa.bias").is_some().into());
+    let is_sigmoid = match model.size(GATING)? {
+        Some(kind) => kind == SIGMOID as usize,
+        None => (0..model.num_layers()?)
+            .any(|layer| model.tensor(&format!("blk.{layer}.exp_probs_b.bias")).is_some()),
+    };
+    put("model_type", if is_sigmoid { "deepseek_v3" } else { "deepseek_v2" }.into());
+    // Absent keys are settings without effect, and not the defaults of the config classes.
+    for (key, value) in [
+        ("q_lora_rank", Value::Null),
+        ("n_group", 1.into()),
+        ("topk_group", 1.into()),
+        ("routed_scaling_factor", 1.0.into()),
+        ("first_k_dense_replace", 0.into()),
+    ] {
+        config.entry(key).or_insert(value);
+    }
+    let grouped = !is_sigmoid && config["n_group"] != 1;
+    let method = if grouped { "group_limited_greedy" } else { "greedy" };
+    config.insert("topk_method".to_owned(), method.into());
+    Ok(())
+}
+
+fn write_gguf(config: &ModelConfig, spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
+    let Some(Mixer::LatentAttention(attention)) = spec.layers.first().map(|layer| &layer.mixer) else {
+        return Ok(());
+    };
+    settings.put_size("attention.head_count_kv", "num_key_value_heads", 1)?;
+    settings.put_size("attention.key_length", "kv_lora_rank", attention.cached_dim())?;
+    settings.put_size("attention.value_length", "kv_lora_rank", attention.latent_dim)?;
+    settings.put_size(KEY_WIDTH, "qk_nope_head_dim", attention.nope_dim + attention.rope_dim)?;
+    let dense = spec.layers.iter().take_while(|layer| layer.mlp.experts().is_none()).count();
+    settings.put_size("leading_dense_block_count", "first_k_dense_replace", dense)?;
+    if let Some(experts) = spec.layers.iter().find_map(|layer| layer.mlp.experts()) {
+        let softmax = experts.router.scores == RouterScores::Softmax;
+        settings.put(GATING, GgufEntry::Size(if softmax { SOFTMAX } else { SIGMOID }));
+        if experts.router.norm != RoutingNorm::None {
+            settings.put("expert_weights_norm", GgufEntry::Bool(true));
+        }
+    }
+    let (_, parameters) = config.rope_parameters();
+    if let (RopeScaling::Yarn { .. }, Some(weight)) = (&spec.ropes[0].scaling, parameters.mscale_all_dim) {
+        settings.put(YARN_WEIGHT, GgufEntry::Float((0.1 * weight) as f32));
+        settings.remove("rope.scaling.attn_factor");
+    }
+    Ok(())
+}
 
 /// Epsilon of the norms within latent attention, whatever `rms_norm_eps` is.
 const LATENT_NORM_EPS: f32 = 1e-6;

@@ -17,6 +17,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     locations: deepseek::locations,
     layers_ahead: true,
+    gguf: &[&deepseek::GGUF],
     defaults: r#"{
         "vocab_size": 154880, "hidden_size": 2048, "intermediate_size": 10240, "num_hidden_layers": 47,
         "num_attention_heads": 20, "max_position_embeddings": 202752, "rms_norm_eps": 1e-5, "kv_lora_rank": 512,

@@ -30,9 +30,11 @@ pub(crate) fn put_layer_types(config: &mut Map<String, Value>, marked: &[bool], 
     config.insert("layer_types".to_owned(), json!(types));
 }
 
-/// Id of a router's sigmoid under [`GATING`]; 1 is a softmax.
+/// Ids of a router's softmax and sigmoid under [`GATING`].
+pub(crate) const SOFTMAX: u32 = 1;
 pub(crate) const SIGMOID: u32 = 2;
-const GATING: &str = "expert_gating_func";
+/// Key of a router's function from logits to scores.
+pub(crate) const GATING: &str = "expert_gating_func";
 
 /// Fails if the file's router scores have another function than a sigmoid.
 pub(crate) fn check_sigmoid_router(model: &Description<'_>) -> Result<()> {

@@ -17,7 +17,9 @@ use crate::config::ModelConfig;
 use crate::spec::DecoderSpec;
 
 pub(crate) use self::clip::Clip;
-pub(crate) use self::config_keys::{SIGMOID, check_sigmoid_router, layer_types, put_biases, put_layer_types};
+pub(crate) use self::config_keys::{
+    GATING, SIGMOID, SOFTMAX, check_sigmoid_router, layer_types, put_biases, put_layer_types,
+};
 pub(crate) use self::description::{Description, decimal};
 pub(crate) use self::projector::{GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 pub(crate) use self::settings::Settings;

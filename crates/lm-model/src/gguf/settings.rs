@@ -24,6 +24,11 @@ impl Settings {
         self.entries.put(format!("{}.{key}", self.architecture), value);
     }
 
+    /// Removes a key, given without the architecture prefix.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.entries.remove(&format!("{}.{key}", self.architecture));
+    }
+
     /// Sets a size; `from` is its config.json key, for errors.
     pub(crate) fn put_size(&mut self, key: &str, from: &str, value: usize) -> Result<()> {
         self.put(key, size(from, value)?);

@@ -34,8 +34,10 @@ pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -
     put("tie_word_embeddings", model.tensor("output.weight").is_none().into());
     (architecture.rope)(model, &mut config)?;
     (architecture.read)(model, &mut config)?;
-    if let Some(width) = model.size(VALUE_WIDTH)?.filter(|&width| width != head_dim) {
-        let known = format!("{head_dim}, the width of keys");
+    // Latent attention caches vectors whose first elements are the values.
+    let values = model.size("attention.kv_lora_rank")?.unwrap_or(head_dim);
+    if let Some(width) = model.size(VALUE_WIDTH)?.filter(|&width| width != values) {
+        let known = format!("{values}");
         return Err(model.metadata.unsupported(&model.key(VALUE_WIDTH), width, known));
     }
     unused::reject(model)?;

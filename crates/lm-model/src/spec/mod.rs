@@ -291,6 +291,17 @@ impl DecoderSpec {
         self.layers[layer].mlp.experts().map(|experts| experts.num_experts)
     }
 
+    /// Number of matrices that a parameter stacks: of experts, or of heads.
+    pub(crate) fn num_matrices(&self, param: Param) -> Option<usize> {
+        let Param::Layer(layer, LayerParam::LatentKeys | LayerParam::LatentValues) = param else {
+            return self.num_experts(param);
+        };
+        match &self.layers[layer].mixer {
+            Mixer::LatentAttention(attention) => Some(attention.num_heads),
+            _ => None,
+        }
+    }
+
     /// Returns true if the columns of a parameter are value heads in the order of Hugging Face's files, which
     /// GGUF files change.
     pub(crate) fn has_grouped_columns(&self, param: Param) -> bool {

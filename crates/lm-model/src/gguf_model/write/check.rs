@@ -115,6 +115,7 @@ fn alike(model: &RopeSpec, read: &RopeSpec) -> bool {
     let mut lengths = [model, read].into_iter().flat_map(turning_points);
     temperatures
         && model.rotary_dim == read.rotary_dim
+        && model.pairing == read.pairing
         && lengths.all(|len| {
             let (a, b) = (model.table(len), read.table(len));
             close(a.attention_factor, b.attention_factor)

@@ -30,8 +30,10 @@ pub(super) fn settings(
     let mut settings = Settings::new(name);
     settings.put_size("block_count", "num_hidden_layers", spec.layers.len())?;
     settings.put_size("vocab_size", "vocab_size", spec.vocab_size)?;
-    for key in ["attention.key_length", "attention.value_length"] {
-        settings.put_size(key, "head_dim", config.head_dim()?)?;
+    if attention(spec).next().is_some() {
+        for key in ["attention.key_length", "attention.value_length"] {
+            settings.put_size(key, "head_dim", config.head_dim()?)?;
+        }
     }
     // The default of the key that is not theirs.
     let is_read = |row: &&(&str, &str)| row.1 != RMS_EPS || spec.norm_kind == NormKind::Rms;
