@@ -91,14 +91,25 @@ impl MoeMlp {
     }
 }
 
-/// Buffers of [`Router::route`] for one row.
-#[derive(Default)]
-struct Scratch {
-    /// Scores of all experts.
-    scores: Vec<f32>,
-    /// Numbers that order the experts: the largest are chosen.
-    ranks: Vec<f32>,
-    order: Vec<u32>,
+/// Scores of a row's experts, computed where they are needed.
+struct RowScores<'a> {
+    logits: &'a [f32],
+    /// Largest logit and divisor of a softmax; `None` for a sigmoid.
+    softmax: Option<[f32; 2]>,
+}
+
+impl RowScores<'_> {
+    fn of(&self, expert: usize) -> f32 {
+        let logit = self.logits[expert];
+        match self.softmax {
+            None => 1.0 / (1.0 + (-logit).exp()),
+            Some([largest, divisor]) => (logit - largest).exp() / divisor,
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = f32> {
+        (0..self.logits.len()).map(|expert| self.of(expert))
+    }
 }
 
 impl Router {
@@ -106,14 +117,15 @@ impl Router {
     /// first; ties go to the lower index.
     fn route(&self, logits: &[f32]) -> Routing {
         let mut routing = Routing { per_row: self.top_k, ..Routing::default() };
-        let mut scratch = Scratch::default();
+        let (mut ranks, mut order): (Vec<f32>, Vec<u32>) = Default::default();
         for logits in logits.chunks_exact(self.num_experts) {
-            self.score(logits, &mut scratch);
-            let Scratch { scores, ranks, order } = &mut scratch;
+            let scores = self.scores(logits);
+            ranks.clear();
+            self.rank(&scores, &mut ranks);
             order.clear();
             order.extend(0..self.num_experts as u32);
-            let chosen = largest(order, ranks, self.top_k);
-            let weights = chosen.iter().map(|&expert| scores[expert as usize]);
+            let chosen = largest(&mut order, &ranks, self.top_k);
+            let weights = chosen.iter().map(|&expert| scores.of(expert as usize));
             let total: f32 = weights.clone().sum();
             let divisor = match self.spec.norm {
                 RoutingNorm::None => 1.0,
@@ -125,31 +137,27 @@ impl Router {
         routing
     }
 
-    /// Computes the scores of a row's experts and what they are ranked by.
-    fn score(&self, logits: &[f32], Scratch { scores, ranks, .. }: &mut Scratch) {
-        scores.clear();
-        match self.spec.scores {
-            RouterScores::Sigmoid => scores.extend(logits.iter().map(|logit| 1.0 / (1.0 + (-logit).exp()))),
-            RouterScores::Softmax => {
-                let largest = logits.iter().copied().max_by(f32::total_cmp).unwrap_or_default();
-                scores.extend(logits.iter().map(|logit| (logit - largest).exp()));
-                // A sum over the chosen experts cancels the one over all, unless it is compared or added to.
-                if self.spec.norm != RoutingNorm::SumPlus(0.0) || self.correction.is_some() {
-                    let total: f32 = scores.iter().sum();
-                    scores.iter_mut().for_each(|score| *score /= total);
-                }
-            }
+    fn scores<'a>(&self, logits: &'a [f32]) -> RowScores<'a> {
+        if self.spec.scores == RouterScores::Sigmoid {
+            return RowScores { logits, softmax: None };
         }
-        ranks.clear();
+        let largest = logits.iter().copied().max_by(f32::total_cmp).unwrap_or_default();
+        let parts = RowScores { logits, softmax: Some([largest, 1.0]) };
+        // A sum over the chosen experts cancels the one over all, unless scores are compared or added to.
+        let cancels = self.spec.norm == RoutingNorm::SumPlus(0.0) && self.correction.is_none();
+        let divisor = if cancels { 1.0 } else { parts.all().sum() };
+        RowScores { logits, softmax: Some([largest, divisor]) }
+    }
+
+    /// Appends the numbers that order a row's experts; the largest are chosen.
+    fn rank(&self, scores: &RowScores<'_>, ranks: &mut Vec<f32>) {
         match &self.correction {
             // The order of the logits, of which distant ones may have equal scores.
-            None => ranks.extend_from_slice(logits),
-            Some(correction) => ranks.extend(scores.iter().zip(correction).map(|(score, term)| score + term)),
+            None => ranks.extend_from_slice(scores.logits),
+            Some(correction) => ranks.extend(scores.all().zip(correction).map(|(score, term)| score + term)),
         }
         if let Some(groups) = self.spec.groups {
-            let corrected = self.correction.is_some();
-            let score = |(index, &rank): (usize, &f32)| if corrected { rank } else { scores[index] };
-            let by_score: Vec<f32> = ranks.iter().enumerate().map(score).collect();
+            let by_score = if self.correction.is_some() { ranks.clone() } else { scores.all().collect() };
             exclude_groups(&by_score, ranks, groups);
         }
     }
