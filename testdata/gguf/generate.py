@@ -51,6 +51,7 @@ FILES: list[tuple[str, str, int]] = [
     ("deepseek-v2-tiny", "BF16", 0),
     ("deepseek-v2-tiny-groups", "F16", 0),
     ("deepseek-v3-tiny-direct", "F16", 0),
+    ("ernie4_5-moe-tiny", "BF16", 0),
     ("ernie4_5-tiny", "BF16", 0),
     ("exaone4-tiny", "BF16", 0),
     ("exaone4-tiny-full", "BF16", 0),
@@ -106,7 +107,7 @@ FILES: list[tuple[str, str, int]] = [
     ("starcoder2-tiny-plain", "BF16", 0),
 ]  # fmt: skip
 # Architectures whose converter reads a SentencePiece vocabulary, which the tiny checkpoints, all with byte-level tokenizers, lack.
-SENTENCEPIECE = ("ernie4_5", "gemma", "gemma2", "gemma4", "gemma4_text", "phi3")
+SENTENCEPIECE = ("ernie4_5", "ernie4_5_moe", "gemma", "gemma2", "gemma4", "gemma4_text", "phi3")
 # Those whose converter knows the special tokens of published vocabularies by name, which these lack too.
 SPECIAL_TOKENS = ("glm4", "glm4_moe", "glm4_moe_lite")
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer

@@ -23,7 +23,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ..BASE
 };
 
-const GGUF: GgufArchitecture = GgufArchitecture {
+pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
     read: |model, config| {
         let bias = model.tensor("blk.0.attn_q.bias").is_some();
         config.insert("use_bias".to_owned(), bias.into());
@@ -39,7 +39,7 @@ struct Keys {
     use_bias: Option<bool>,
 }
 
-fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let bias = config.read::<Keys>()?.use_bias.unwrap_or(false);
     let config = &ModelConfig { attention_bias: bias, mlp_bias: bias, ..config.clone() };
     let mut spec = DecoderSpec::llama(config)?;

@@ -6,6 +6,7 @@ mod cohere2;
 mod deepseek;
 mod deepseek_moe;
 mod ernie4_5;
+mod ernie4_5_moe;
 mod exaone4;
 mod gemma;
 mod gemma2;
@@ -152,6 +153,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &deepseek::V2,
     &deepseek::V3,
     &ernie4_5::ARCHITECTURE,
+    &ernie4_5_moe::ARCHITECTURE,
     &exaone4::ARCHITECTURE,
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,

@@ -49,6 +49,8 @@ pub(crate) enum RoutingNorm {
     None,
     /// Divided by their sum and this.
     SumPlus(f32),
+    /// Divided by their sum, or by this if the sum is less.
+    SumAtLeast(f32),
 }
 
 /// Group-limited routing: a row's experts are in its best groups, by the sum of each group's best scores.

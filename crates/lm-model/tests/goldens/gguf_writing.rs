@@ -60,8 +60,10 @@ const THEIRS: &[(&str, &str)] = &[
 /// - `altup_router`: ours stays F32 like the other small matrices of Gemma 3n that are not quantised.
 /// - `token_embd`, `per_layer_token_embd` of Gemma: theirs omit, or add, rows without a token.
 /// - `output` of the Gemma 4 with experts: theirs omits a separate head, as no published Gemma has one.
+/// - `exp_probs_b` of the ERNIE 4.5 with experts: theirs is a matrix of one row.
 /// - `blk.2` of the Qwen 3.5: the multi-token-prediction layer.
 const THEIR_TENSORS: &[(&str, &str)] = &[
+    ("ernie4_5-moe-tiny", "exp_probs_b.bias"),
     ("gemma3-tiny", "token_embd.weight"),
     ("gemma3n-tiny", "altup_router.weight"),
     ("gemma3n-tiny", "per_layer_token_embd.weight"),
@@ -293,6 +295,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
     ("exaone4-tiny-list", "layer 0, activation is Gelu;"),
     ("gemma-tiny-bias", "layer 0, activation is Relu;"),
+    ("ernie4_5-moe-tiny-some", "layer 1, norm is SumAtLeast(0.6);"),
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
     ("gemma2-tiny-erf", "layer 0, scale is 0.2236068"),
     ("gemma2-tiny-plain", "logit_soft_cap is None"),

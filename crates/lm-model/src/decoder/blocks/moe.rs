@@ -130,6 +130,7 @@ impl Router {
             let divisor = match self.spec.norm {
                 RoutingNorm::None => 1.0,
                 RoutingNorm::SumPlus(constant) => total + constant,
+                RoutingNorm::SumAtLeast(least) => total.max(least),
             };
             routing.weights.extend(weights.map(|weight| weight / divisor * self.spec.scale));
             routing.experts.extend_from_slice(chosen);
@@ -258,6 +259,8 @@ mod tests {
         assert_eq!(routing.experts, [3, 4]);
         assert_weights(&routing, [1.0, 0.8]);
         assert_weights(&corrected(None, RoutingNorm::SumPlus(0.1)), [1.0, 0.8]);
+        assert_weights(&corrected(None, RoutingNorm::SumAtLeast(2.0)), [0.5, 0.4]);
+        assert_weights(&corrected(None, RoutingNorm::SumAtLeast(0.1)), [10.0 / 9.0, 8.0 / 9.0]);
     }
 
     #[test]
@@ -266,5 +269,16 @@ mod tests {
         assert_eq!(corrected(groups, RoutingNorm::None).experts, [4, 5]);
         let groups = Some(ExpertGroups { count: 2, top_k: 1, best: 2 });
         assert_eq!(corrected(groups, RoutingNorm::None).experts, [3, 4]);
+    }
+
+    #[test]
+    fn groups_are_chosen_by_their_best_score() {
+        // The two best scores of the second group are more together, the best one is in the first.
+        let logits = [3.0, 0.0, 2.5, 2.4];
+        let routing = |best| {
+            let groups = Some(ExpertGroups { count: 2, top_k: 1, best });
+            route(&logits, 4, 1, RouterSpec { groups, ..RouterSpec::softmax(false) }).experts
+        };
+        assert_eq!((routing(1), routing(2)), (vec![0], vec![2]));
     }
 }
