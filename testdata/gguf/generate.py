@@ -56,6 +56,7 @@ FILES: list[tuple[str, str, int]] = [
     ("exaone4-tiny", "BF16", 0),
     ("exaone4-tiny-full", "BF16", 0),
     ("gemma-tiny", "BF16", 0),
+    ("bamba-tiny", "BF16", 0),
     ("gemma2-tiny", "BF16", 0),
     ("gemma3-tiny", "BF16", 0),
     ("gemma3n-tiny", "BF16", 0),
@@ -67,6 +68,7 @@ FILES: list[tuple[str, str, int]] = [
     ("glm4-moe-tiny", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
+    ("granite-hybrid-tiny", "BF16", 0),
     ("granite-tiny", "BF16", 0),
     ("granite-tiny-bias", "BF16", 0),
     ("granite-moe-tiny", "BF16", 0),
@@ -111,15 +113,17 @@ SENTENCEPIECE = ("ernie4_5", "ernie4_5_moe", "gemma", "gemma2", "gemma4", "gemma
 # Those whose converter knows the special tokens of published vocabularies by name, which these lack too.
 SPECIAL_TOKENS = ("glm4", "glm4_moe", "glm4_moe_lite")
 # Settings that files have no key for, as all published checkpoints of the architecture have them. (Gemma 3: every sixth layer
-# without a window.) None for Gemma 3n, Qwen 3.5 and Qwen3-Next: their files round elsewhere. Of Gemma 3n they have some
-# matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 the exponentials of a vector, and heads in another
-# order.
+# without a window.) None for Gemma 3n, Qwen 3.5, Qwen3-Next and models with Mamba-2 layers: their files round elsewhere. Of Gemma 3n
+# they have some matrices of bfloat16 as F32, and quantiles in place of shares; of Qwen 3.5 and Mamba-2 the exponentials of a
+# vector, and of Qwen 3.5 heads in another order.
 IMPLIED: dict[str, dict[str, Any]] = {
+    "bamba-tiny": {},
     "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
     "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
     "gemma3n-tiny": {},
     "gemma4-tiny-experts": {"tie_word_embeddings": True},
     "gpt-oss-tiny": {"swiglu_limit": 7.0},
+    "granite-hybrid-tiny": {},
     "gpt-oss-tiny-bf16": {
         "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
         "rope_parameters": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0, "beta_fast": 8.0, "beta_slow": 1.0,

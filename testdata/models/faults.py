@@ -51,6 +51,8 @@ def mixed_windows(model: Any) -> bool:
 
 def rotates(model: Any) -> bool:
     """One rotation for all layers, by the function that most models share."""
+    if getattr(model.model, "rotary_emb", None) is None:
+        return False
     return hasattr(code_of(model), "apply_rotary_pos_emb") and "rope_theta" in (model.config.rope_parameters or {})
 
 

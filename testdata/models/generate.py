@@ -124,11 +124,17 @@ def logits_of(model: Any, ids: list[int]) -> Tensor:
     return model(torch.tensor([ids])).logits[0]
 
 
+def positions(model: Any, first: int, count: int) -> dict[str, Tensor]:
+    """Of a later call, for the model that counts from 0 in each."""
+    return {"position_ids": torch.arange(first, first + count)[None]} if model.config.model_type == "bamba" else {}
+
+
 @torch.inference_mode()
 def logits_in_pieces(model: Any, ids: list[int], length: int) -> Tensor:
     past, rows = None, []
     for at in range(0, len(ids), length):
-        out = model(torch.tensor([ids[at : at + length]]), past_key_values=past, use_cache=True)
+        piece = ids[at : at + length]
+        out = model(torch.tensor([piece]), past_key_values=past, use_cache=True, **positions(model, at, len(piece)))
         past, rows = out.past_key_values, [*rows, out.logits[0]]
     return torch.cat(rows)
 
@@ -139,7 +145,8 @@ def greedy(model: Any, prompt: list[int]) -> tuple[list[int], float]:
     model(torch.tensor([prompt[:1]]))
     ids, lead, past = list(prompt), math.inf, None
     while len(ids) < len(prompt) + GREEDY_TOKENS:
-        out = model(torch.tensor([ids if past is None else ids[-1:]]), past_key_values=past, use_cache=True)
+        new = ids if past is None else ids[-1:]
+        out = model(torch.tensor([new]), past_key_values=past, use_cache=True, **positions(model, len(ids) - len(new), len(new)))
         past, top = out.past_key_values, out.logits[0, -1].topk(2)
         lead = min(lead, (top.values[0] - top.values[1]).item())
         ids.append(top.indices[0].item())

@@ -22,15 +22,15 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     ..BASE
 };
 
-const GGUF: GgufArchitecture = GgufArchitecture {
-    keys: &[
-        ("attention.scale", "attention_multiplier"),
-        ("embedding_scale", "embedding_multiplier"),
-        ("logit_scale", "logits_scaling"),
-        ("residual_scale", "residual_multiplier"),
-    ],
-    ..gguf("granite", "granite")
-};
+const GGUF: GgufArchitecture = GgufArchitecture { keys: FACTORS, ..gguf("granite", "granite") };
+
+/// GGUF keys of the factors.
+pub(super) const FACTORS: &[(&str, &str)] = &[
+    ("attention.scale", "attention_multiplier"),
+    ("embedding_scale", "embedding_multiplier"),
+    ("logit_scale", "logits_scaling"),
+    ("residual_scale", "residual_multiplier"),
+];
 
 /// Rules for files of Granite's architectures, without keys and tensors.
 pub(super) const fn gguf(name: &'static str, model_type: &'static str) -> GgufArchitecture {
@@ -60,8 +60,12 @@ struct Keys {
 }
 
 pub(super) fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    with_factors(config, DecoderSpec::llama(config)?)
+}
+
+/// Sets the factors of a config.
+pub(super) fn with_factors(config: &ModelConfig, mut spec: DecoderSpec) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
-    let mut spec = DecoderSpec::llama(config)?;
     spec.embedding_scale = Some(factor("embedding_multiplier", keys.embedding_multiplier)?);
     spec.residual_scale = Some(factor("residual_multiplier", keys.residual_multiplier)?);
     spec.logit_scale = Some(factor("logits_scaling", keys.logits_scaling)?.recip());

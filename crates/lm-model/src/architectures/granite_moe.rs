@@ -51,19 +51,24 @@ struct Keys {
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let Keys { shared_intermediate_size: shared } = config.read()?;
     let mut spec = granite::spec(&ModelConfig { mlp_bias: false, ..config.clone() })?; // Not a key of Granite MoE.
-    let experts = mixtral::expert_spec(config, RouterSpec::softmax(true))?;
     let mlp = if shared == 0 || config.model_type == "granitemoe" {
-        Mlp::Experts(experts)
+        Mlp::Experts(mixtral::expert_spec(config, RouterSpec::softmax(true))?)
     } else {
-        let shared = GatedSpec::beside(&experts, "shared_intermediate_size", shared)?;
-        Mlp::DenseAndMoe(shared, experts, DenseBranch::Shared)
+        with_shared_expert(config, shared)?
     };
     spec.layers.iter_mut().for_each(|layer| layer.mlp = mlp.clone());
     Ok(spec)
 }
 
+/// Reads experts with a shared one of this width.
+pub(super) fn with_shared_expert(config: &ModelConfig, width: usize) -> Result<Mlp> {
+    let experts = mixtral::expert_spec(config, RouterSpec::softmax(true))?;
+    let shared = GatedSpec::beside(&experts, "shared_intermediate_size", width)?;
+    Ok(Mlp::DenseAndMoe(shared, experts, DenseBranch::Shared))
+}
+
 /// Gate and up projections are halves of one tensor, those of all experts and those of the shared one.
-fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
+pub(super) fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, of_layer) = param else { return Vec::new() };
     let name = |tensor: &str| format!("model.layers.{layer}.{tensor}.weight");
     let Mlp::DenseAndMoe(GatedSpec { intermediate_size: inner, .. }, ..) = spec.layers[layer].mlp else {

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, hugging_face_name};
 use crate::config::{ModelConfig, invalid};
-use crate::gguf::{Description, GgufArchitecture, TensorNames, put_layer_types};
-use crate::spec::{AttentionLayer, DecoderSpec, LayerSpec, Mixer, QkNorm, ShortConvLayer, by_type};
+use crate::gguf::{Description, GgufArchitecture, TensorNames, put_kv_heads, put_layer_types};
+use crate::spec::{AttentionLayer, DecoderSpec, Mixer, QkNorm, ShortConvLayer, by_type};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["lfm2"],
@@ -30,14 +30,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
 pub(super) const GGUF: GgufArchitecture = GgufArchitecture {
     keys: &[("attention.layer_norm_rms_epsilon", "norm_eps"), ("shortconv.l_cache", "conv_L_cache")],
     read: read_gguf,
-    write: |_, spec, settings| {
-        let heads = |layer: &LayerSpec| match &layer.mixer {
-            Mixer::Attention(attention) => attention.num_kv_heads,
-            Mixer::ShortConv(_) | Mixer::LatentAttention(_) | Mixer::DeltaNet(_) => 0,
-        };
-        let heads: Vec<_> = spec.layers.iter().map(heads).collect();
-        settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)
-    },
+    write: |_, spec, settings| settings.put_kv_heads(spec),
     tensors: &[TENSORS],
     ..GgufArchitecture::new("lfm2", "lfm2")
 };
@@ -62,17 +55,8 @@ pub(super) fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>
     if let Some(slots) = model.size(key)?.filter(|&slots| slots > 0) {
         return Err(model.metadata.unsupported(&model.key(key), slots, "0, or absent"));
     }
-    let key = "attention.head_count_kv";
-    let heads = model.sizes_of_layers(key)?;
-    let attends: Vec<_> = heads.iter().map(|&heads| heads > 0).collect();
-    let mut of_attention = heads.into_iter().filter(|&heads| heads > 0);
-    // Any number is valid if no layer has attention.
-    let of_each = of_attention.next().unwrap_or(1);
-    if let Some(other) = of_attention.find(|&heads| heads != of_each) {
-        return Err(model.metadata.unsupported(&model.key(key), other, format!("{of_each}, or 0")));
-    }
+    let attends = put_kv_heads(model, config)?;
     put_layer_types(config, &attends, ["full_attention", "conv"]);
-    config.insert("num_key_value_heads".to_owned(), of_each.into());
     config.insert("block_auto_adjust_ff_dim".to_owned(), false.into());
     Ok(())
 }

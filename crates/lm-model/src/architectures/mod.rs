@@ -1,6 +1,7 @@
 //! Registry of the supported architectures: one small file and one row each.
 
 mod apertus;
+mod bamba;
 mod cohere;
 mod cohere2;
 mod deepseek;
@@ -20,10 +21,12 @@ mod glm4_moe_lite;
 mod gpt_oss;
 mod granite;
 mod granite_moe;
+mod granitemoehybrid;
 mod hunyuan_v1_dense;
 mod lfm2;
 mod lfm2_moe;
 mod llama;
+mod mamba2;
 mod minimax_m2;
 mod ministral3;
 mod mistral;
@@ -148,6 +151,7 @@ const BASE: Architecture = Architecture {
 /// Every architecture, in alphabetical order.
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &apertus::ARCHITECTURE,
+    &bamba::ARCHITECTURE,
     &cohere::ARCHITECTURE,
     &cohere2::ARCHITECTURE,
     &deepseek::V2,
@@ -167,6 +171,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &granite_moe::ARCHITECTURE,
+    &granitemoehybrid::ARCHITECTURE,
     &hunyuan_v1_dense::ARCHITECTURE,
     &lfm2::ARCHITECTURE,
     &lfm2_moe::ARCHITECTURE,

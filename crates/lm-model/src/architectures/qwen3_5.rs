@@ -7,6 +7,7 @@ use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::mamba2::{has, read_inner_size};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
@@ -92,21 +93,12 @@ pub(super) fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Set
 }
 
 pub(super) fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    let (width, heads) = (model.required_size("ssm.inner_size")?, model.required_size("ssm.time_step_rank")?);
-    if heads == 0 || !width.is_multiple_of(heads) {
-        let expected = format!("a divisor of {} = {width}", model.key("ssm.inner_size"));
-        return Err(model.metadata.invalid(&model.key("ssm.time_step_rank"), heads, expected));
-    }
-    config.insert("linear_value_head_dim".to_owned(), (width / heads).into());
+    read_inner_size(model, config, "linear_value_head_dim")?;
     config.insert("linear_head_order".to_owned(), "tiled".into());
     if let Some(recurrent) = model.flags("attention.recurrent_layers")? {
         put_layer_types(config, &recurrent, ["linear_attention", "full_attention"]);
     }
-    let first_attention =
-        (0..model.num_layers()?).find(|layer| model.tensor(&format!("blk.{layer}.attn_q.weight")).is_some());
-    let bias =
-        first_attention.is_some_and(|layer| model.tensor(&format!("blk.{layer}.attn_q.bias")).is_some());
-    config.insert("attention_bias".to_owned(), bias.into());
+    config.insert("attention_bias".to_owned(), has(model, "attn_q.bias")?.into());
     Ok(())
 }
 

@@ -70,6 +70,16 @@ pub(crate) enum LayerParam {
     /// Norm of each head's output.
     DeltaNorm,
     DeltaOutput(Piece),
+    /// Projection to the gates, the convolved rows and the time steps of a Mamba-2 layer.
+    MambaInput(Piece),
+    /// Logarithms of the heads' decay rates (`A`).
+    MambaALog,
+    MambaDtBias,
+    /// Factors on the heads' inputs, added to their outputs (`D`).
+    MambaSkip,
+    /// Gated norm.
+    MambaNorm,
+    MambaOutput(Piece),
     /// Pre-norm of the feed-forward block.
     MlpPreNorm,
     MlpPreNormBias,
@@ -245,6 +255,12 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         LayerParam::DeltaDtBias => return format!("model.layers.{layer}.linear_attn.dt_bias"),
         LayerParam::DeltaNorm => ("linear_attn.norm", Piece::Weight),
         LayerParam::DeltaOutput(piece) => ("linear_attn.out_proj", piece),
+        LayerParam::MambaInput(piece) => ("mamba.in_proj", piece),
+        LayerParam::MambaALog => return format!("model.layers.{layer}.mamba.A_log"),
+        LayerParam::MambaDtBias => return format!("model.layers.{layer}.mamba.dt_bias"),
+        LayerParam::MambaSkip => return format!("model.layers.{layer}.mamba.D"),
+        LayerParam::MambaNorm => ("mamba.norm", Piece::Weight),
+        LayerParam::MambaOutput(piece) => ("mamba.out_proj", piece),
         LayerParam::Gate(piece) => ("mlp.gate_proj", piece),
         LayerParam::Up(piece) => ("mlp.up_proj", piece),
         LayerParam::Down(piece) => ("mlp.down_proj", piece),

@@ -11,8 +11,8 @@ use lm_tokenizer::TokenId;
 
 use self::blocks::{
     Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
-    LatentAttention, LayerLoader, LayerStreams, MoeMlp, PerLayerEmbedding, PerLayerInput, PlainMlp,
-    ResidualBlock, Rope, ShortConv, load_norm,
+    LatentAttention, LayerLoader, LayerStreams, Mamba2Mixer, MoeMlp, PerLayerEmbedding, PerLayerInput,
+    PlainMlp, ResidualBlock, Rope, ShortConv, load_norm,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
@@ -61,6 +61,7 @@ enum MixerBlock {
     LatentAttention(Box<LatentAttention>),
     ShortConv(Box<ShortConv>),
     DeltaNet(Box<GatedDeltaNet>),
+    Mamba2(Box<Mamba2Mixer>),
 }
 
 enum MlpBlock {
@@ -302,6 +303,7 @@ impl Layer {
             }
             Mixer::ShortConv(conv) => MixerBlock::ShortConv(Box::new(ShortConv::load(loader, conv)?)),
             Mixer::DeltaNet(net) => MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, net)?)),
+            Mixer::Mamba2(net) => MixerBlock::Mamba2(Box::new(Mamba2Mixer::load(loader, net)?)),
         };
         let mlp = match &spec.mlp {
             Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, DENSE, *gated)?)),
@@ -342,6 +344,7 @@ impl Layer {
             }
             MixerBlock::ShortConv(conv) => conv.add_to(x, &self.mixer_residual, context, cache),
             MixerBlock::DeltaNet(net) => net.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::Mamba2(net) => net.add_to(x, &self.mixer_residual, context, cache),
         }
     }
 

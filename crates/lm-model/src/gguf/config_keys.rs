@@ -46,6 +46,22 @@ pub(crate) fn check_sigmoid_router(model: &Description<'_>) -> Result<()> {
     }
 }
 
+/// Sets the number of key/value heads and returns, for each layer, true if it has attention. The file lists the
+/// heads of each layer, 0 for one without attention.
+pub(crate) fn put_kv_heads(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<Vec<bool>> {
+    let key = "attention.head_count_kv";
+    let heads = model.sizes_of_layers(key)?;
+    let attends = heads.iter().map(|&heads| heads > 0).collect();
+    let mut of_attention = heads.into_iter().filter(|&heads| heads > 0);
+    // Any number is valid if no layer has attention.
+    let of_each = of_attention.next().unwrap_or(1);
+    if let Some(other) = of_attention.find(|&heads| heads != of_each) {
+        return Err(model.metadata.unsupported(&model.key(key), other, format!("{of_each}, or 0")));
+    }
+    config.insert("num_key_value_heads".to_owned(), of_each.into());
+    Ok(attends)
+}
+
 /// Sets the bias keys by the presence of the tensors.
 pub(crate) fn put_biases(model: &Description<'_>, config: &mut Map<String, Value>) {
     for (tensor, key) in [("blk.0.attn_q.bias", "attention_bias"), ("blk.0.ffn_gate.bias", "mlp_bias")] {

@@ -48,6 +48,13 @@ impl Settings {
         Ok(())
     }
 
+    /// Writes the key/value heads of each layer: 0 for one without attention.
+    pub(crate) fn put_kv_heads(&mut self, spec: &DecoderSpec) -> Result<()> {
+        let heads = |layer: &LayerSpec| layer.mixer.attention().map_or(0, |attention| attention.num_kv_heads);
+        let heads: Vec<_> = spec.layers.iter().map(heads).collect();
+        self.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)
+    }
+
     /// Adds a tensor that holds metadata.
     pub(crate) fn put_vector(&mut self, name: &str, values: Vec<f32>) {
         self.vectors.push((name.to_owned(), values));

@@ -7,6 +7,7 @@ pub(crate) mod expert_tensors;
 mod experts;
 mod latent_attention;
 mod layer_types;
+mod mamba2;
 mod mlp;
 mod per_layer;
 mod rope;
@@ -20,6 +21,7 @@ pub(crate) use experts::{
 };
 pub(crate) use latent_attention::LatentAttentionLayer;
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
+pub(crate) use mamba2::{GatedNorm, Mamba2Keys, Mamba2Layer};
 pub(crate) use mlp::{
     DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
     xielu_of,
@@ -91,6 +93,7 @@ pub(crate) enum Mixer {
     LatentAttention(LatentAttentionLayer),
     ShortConv(ShortConvLayer),
     DeltaNet(DeltaNetLayer),
+    Mamba2(Mamba2Layer),
 }
 
 /// Queries of an attention layer, which determine its arithmetic.
@@ -216,12 +219,17 @@ impl DecoderSpec {
         Ok(Self { context_len: rope.context_len(context_len), ropes: vec![rope], ..spec })
     }
 
-    /// Iterates over the attention layers, first to last.
+    /// As [`DecoderSpec::attention`], mutably.
     pub(crate) fn attention_mut(&mut self) -> impl Iterator<Item = &mut AttentionLayer> {
         self.layers.iter_mut().filter_map(|layer| match &mut layer.mixer {
             Mixer::Attention(attention) => Some(attention),
-            Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+            _ => None,
         })
+    }
+
+    /// Iterates over the attention layers, first to last.
+    pub(crate) fn attention(&self) -> impl Iterator<Item = &AttentionLayer> {
+        self.layers.iter().filter_map(|layer| layer.mixer.attention())
     }
 
     /// Cache layout of the layers.
@@ -279,7 +287,7 @@ impl DecoderSpec {
                 let query_width = attention.num_heads * attention.cached_dim();
                 Some(AttentionShape { query_width, window: None })
             }
-            Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
+            _ => None,
         };
         self.layers.iter().filter_map(shape).collect()
     }
@@ -298,6 +306,17 @@ impl DecoderSpec {
         };
         match &self.layers[layer].mixer {
             Mixer::LatentAttention(attention) => Some(attention.num_heads),
+            _ => None,
+        }
+    }
+
+    /// Number of heads or groups whose rows a vector holds, which GGUF files have as a leading dimension.
+    pub(crate) fn num_row_groups(&self, param: Param) -> Option<usize> {
+        let Param::Layer(layer, param) = param else { return None };
+        let Mixer::Mamba2(net) = &self.layers[layer].mixer else { return None };
+        match param {
+            LayerParam::MambaALog | LayerParam::MambaSkip => Some(net.heads.num_heads),
+            LayerParam::MambaNorm => Some(net.heads.num_groups),
             _ => None,
         }
     }
@@ -330,6 +349,7 @@ impl LayerSpec {
             Mixer::LatentAttention(attention) => attention.params(hidden),
             Mixer::ShortConv(conv) => conv.params(hidden),
             Mixer::DeltaNet(net) => net.params(hidden),
+            Mixer::Mamba2(net) => net.params(hidden),
         });
         params.extend(self.mlp.params(hidden));
         params.extend(spec.per_layer_inputs.iter().flat_map(|inputs| inputs.layer_params(hidden)));
@@ -341,10 +361,9 @@ impl LayerSpec {
     }
 
     fn unused_params(&self, spec: &DecoderSpec) -> Vec<LayerParam> {
-        let mut params = match &self.mixer {
-            Mixer::Attention(attention) => attention.unused_params(spec.hidden_size),
-            Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => Vec::new(),
-        };
+        let attention = self.mixer.attention().into_iter();
+        let mut params: Vec<_> =
+            attention.flat_map(|attention| attention.unused_params(spec.hidden_size)).collect();
         if spec.streams.is_some_and(|streams| streams.correction_scale == CorrectionScale::Unused) {
             params.push(LayerParam::AltUpCorrectionScale);
         }
@@ -355,9 +374,14 @@ impl LayerSpec {
 impl Mixer {
     /// Slots that the mixer attends to; all for one that does not attend.
     pub(crate) fn window(&self) -> Window {
+        self.attention().map_or(Window::Full, |attention| attention.window)
+    }
+
+    /// The attention layer with keys and values of its own, if it is one.
+    pub(crate) fn attention(&self) -> Option<&AttentionLayer> {
         match self {
-            Self::Attention(attention) => attention.window,
-            Self::LatentAttention(_) | Self::ShortConv(_) | Self::DeltaNet(_) => Window::Full,
+            Self::Attention(attention) => Some(attention),
+            _ => None,
         }
     }
 
@@ -367,6 +391,7 @@ impl Mixer {
             Self::LatentAttention(attention) => attention.cache().into(),
             Self::ShortConv(conv) => conv.cache(hidden_size),
             Self::DeltaNet(net) => net.cache(),
+            Self::Mamba2(net) => net.cache(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType};
+use lm_formats::{FileBytes, GgufFile, GgufMetadata, GgufTensor, GgufValueType, parse_json};
 use lm_model::{ALL_ARCHITECTURES, ModelFolder, WeightFormat};
 use lm_tokenizer::TokenId;
 use serde_json::{Map, Value, json};
@@ -22,6 +22,8 @@ use crate::goldens::root;
 /// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
 ///   tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours
 ///   pads them as for other models.
+/// - Granite 4: where there are no positions, theirs have a context of 2^20 tokens and the width of
+///   a rotation.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
 /// - Qwen 3.5 and Qwen3-Next: theirs have the multi-token-prediction layer, and an interval over which
 ///   `recurrent_layers` takes precedence.
@@ -45,6 +47,8 @@ const THEIRS: &[(&str, &str)] = &[
     ("gemma4-tiny", "tokenizer.ggml.tokens"),
     ("gemma4-tiny-experts", "tokenizer.ggml.tokens"),
     ("gemma4-tiny-keys", "tokenizer.ggml.tokens"),
+    ("granite-hybrid-tiny", "granitehybrid.context_length"),
+    ("granite-hybrid-tiny", "granitehybrid.rope.dimension_count"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eos_token_id"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eot_token_id"),
     ("olmoe-tiny", "tokenizer.ggml.tokens"),
@@ -114,9 +118,9 @@ const IMPLIED: &[(&str, &str)] = &[
     ("starcoder2-tiny", r#"{"sliding_window": null}"#),
 ];
 
-/// Checkpoints that are read and not written: the head order of a delta net with more value heads than key
-/// heads, the parameters of xIELU, which files have among their settings.
-const REFUSED: &[&str] = &["apertus-tiny-bias", "qwen3_5-moe-tiny", "qwen3_5-tiny"];
+/// Checkpoints that are read and not written: Bamba, whose files are read as Granite 4, the head order of a delta
+/// net with more value heads than key heads, the parameters of xIELU, which files have among their settings.
+const REFUSED: &[&str] = &["apertus-tiny-bias", "bamba-tiny", "qwen3_5-moe-tiny", "qwen3_5-tiny"];
 
 /// A file, or its shards.
 struct Gguf {
@@ -174,7 +178,7 @@ fn convert(name: &str, changes: &str, format: WeightFormat, out: &Path) -> anyho
         let entry = entry?;
         fs::copy(entry.path(), copy.join(entry.file_name()))?;
     }
-    let mut config: Map<String, Value> = serde_json::from_slice(&fs::read(copy.join("config.json"))?)?;
+    let mut config: Map<String, Value> = parse_json("config.json", &fs::read(copy.join("config.json"))?)?;
     config.extend(serde_json::from_str::<Map<String, Value>>(changes)?);
     fs::write(copy.join("config.json"), json!(config).to_string())?;
     let path = out.join(format!("{name}-{format}.gguf"));
@@ -296,6 +300,9 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("exaone4-tiny-list", "layer 0, activation is Gelu;"),
     ("gemma-tiny-bias", "layer 0, activation is Relu;"),
     ("ernie4_5-moe-tiny-some", "layer 1, norm is SumAtLeast(0.6);"),
+    ("bamba-tiny", "`model_type` is bamba"),
+    ("bamba-tiny-bias", "`model_type` is bamba"),
+    ("bamba-tiny-groups", "`model_type` is bamba"),
     ("gemma2-tiny", "layer 0, scale is 0.20412414"),
     ("gemma2-tiny-erf", "layer 0, scale is 0.2236068"),
     ("gemma2-tiny-plain", "logit_soft_cap is None"),

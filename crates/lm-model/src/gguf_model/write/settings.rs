@@ -8,7 +8,7 @@ use super::key_types::written;
 use crate::config::{ModelConfig, RopeParameters, invalid, json_error};
 use crate::gguf::rope::{ROPE_SECTIONS, yarn_magnitude};
 use crate::gguf::{GgufArchitecture, RopeLayout, SHARED, Settings};
-use crate::spec::{AttentionLayer, DecoderSpec, Mixer, NormKind, RopeScaling, RopeSpec};
+use crate::spec::{DecoderSpec, NormKind, RopeScaling, RopeSpec};
 
 /// Config.json key of the epsilon of RMS norms.
 const RMS_EPS: &str = "rms_norm_eps";
@@ -30,7 +30,7 @@ pub(super) fn settings(
     let mut settings = Settings::new(name);
     settings.put_size("block_count", "num_hidden_layers", spec.layers.len())?;
     settings.put_size("vocab_size", "vocab_size", spec.vocab_size)?;
-    if attention(spec).next().is_some() {
+    if spec.attention().next().is_some() {
         for key in ["attention.key_length", "attention.value_length"] {
             settings.put_size(key, "head_dim", config.head_dim()?)?;
         }
@@ -69,24 +69,16 @@ fn put_layers(spec: &DecoderSpec, settings: &mut Settings) -> Result<()> {
     if widths.len() == spec.layers.len() {
         settings.put_sizes("feed_forward_length", "intermediate_size", &widths)?;
     }
-    let heads: Vec<_> = attention(spec).map(|attention| attention.num_kv_heads).collect();
+    let heads: Vec<_> = spec.attention().map(|attention| attention.num_kv_heads).collect();
     if !heads.is_empty() {
         settings.put_sizes("attention.head_count_kv", "num_key_value_heads", &heads)?;
     }
     Ok(())
 }
 
-/// Iterates over the attention layers.
-fn attention(spec: &DecoderSpec) -> impl Iterator<Item = &AttentionLayer> {
-    spec.layers.iter().filter_map(|layer| match &layer.mixer {
-        Mixer::Attention(attention) => Some(attention),
-        Mixer::LatentAttention(_) | Mixer::ShortConv(_) | Mixer::DeltaNet(_) => None,
-    })
-}
-
 /// Returns true if RoPE rotates whole heads (no partial rotary).
 fn is_full_rotary(spec: &DecoderSpec, rope: &RopeSpec) -> bool {
-    attention(spec).all(|attention| attention.head_dim == rope.rotary_dim || spec.ropes.len() > 1)
+    spec.attention().all(|attention| attention.head_dim == rope.rotary_dim || spec.ropes.len() > 1)
 }
 
 /// Returns the value of a config.json key, wherever it is stored.

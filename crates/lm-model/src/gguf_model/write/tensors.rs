@@ -53,7 +53,8 @@ pub(super) fn plan(file: &NewFile<'_>, architecture: &GgufArchitecture) -> Resul
         let shape = [&[rows], &shape[1..]].concat();
         let ty = ty(file, param, &name, &shape, &location)?;
         let cols = shape.get(1).copied();
-        let shape = match stack.or_else(|| file.spec.num_matrices(param)) {
+        let count = stack.or_else(|| file.spec.num_matrices(param));
+        let shape = match count.or_else(|| file.spec.num_row_groups(param)) {
             Some(count) => [&[count, rows / count], &shape[1..]].concat(),
             None => shape,
         };
