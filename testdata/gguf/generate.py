@@ -40,6 +40,17 @@ from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 # The converter knows pre-tokenizers by what they make of a text; that of the tiny checkpoints is GPT-2's with no merges of note.
 TextModel.get_vocab_base_pre = lambda self, tokenizer: "gpt-2"
 
+load_hparams = ModelBase.load_hparams
+
+
+def plain_hparams(folder: Path, is_mistral_format: bool) -> dict[str, Any]:
+    """Without the defaults of transformers' config class, which give every Nemotron-H experts."""
+    config: dict[str, Any] = json.loads((folder / "config.json").read_text())
+    return config if config["model_type"] == "nemotron_h" else load_hparams(folder, is_mistral_format)
+
+
+ModelBase.load_hparams = staticmethod(plain_hparams)
+
 FILE_TYPES = {"F32": gguf.LlamaFileType.ALL_F32, "F16": gguf.LlamaFileType.MOSTLY_F16,
               "BF16": gguf.LlamaFileType.MOSTLY_BF16, "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 # checkpoint, type of the matrices, tensors of a part (0: one file)
@@ -82,6 +93,7 @@ FILES: list[tuple[str, str, int]] = [
     ("ministral3-tiny", "BF16", 0),
     ("mistral-tiny-full", "BF16", 0),
     ("mixtral-tiny", "BF16", 0),
+    ("nemotron-h-tiny", "BF16", 0),
     ("olmo2-tiny-gqa", "BF16", 0),
     ("olmo3-tiny", "BF16", 0),
     ("olmo3-tiny-plain", "BF16", 0),
@@ -124,6 +136,7 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "gemma4-tiny-experts": {"tie_word_embeddings": True},
     "gpt-oss-tiny": {"swiglu_limit": 7.0},
     "granite-hybrid-tiny": {},
+    "nemotron-h-tiny": {},
     "gpt-oss-tiny-bf16": {
         "swiglu_alpha": 1.702, "swiglu_limit": 7.0,
         "rope_parameters": {"rope_type": "yarn", "rope_theta": 5000.0, "factor": 4.0, "beta_fast": 8.0, "beta_slow": 1.0,

@@ -320,7 +320,7 @@ def other_correct_scale(model: Any) -> AbstractContextManager[None]:
 
 
 def two_ropes(model: Any) -> bool:
-    return F in model.config.rope_parameters
+    return F in (getattr(model.config, "rope_parameters", None) or {})
 
 
 def scaled_ropes(model: Any) -> bool:

@@ -49,7 +49,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     write: |_, spec, settings| {
         let shared = spec.layers.iter().find_map(|layer| match &layer.mlp {
             Mlp::DenseAndMoe(shared, ..) => Some(shared.intermediate_size),
-            Mlp::Gated(_) | Mlp::Experts(_) | Mlp::Plain(_) => None,
+            _ => None,
         });
         shared.map_or(Ok(()), |width| settings.put_size(SHARED_WIDTH, "moe_num_shared_experts", width))
     },

@@ -31,6 +31,7 @@ mod minimax_m2;
 mod ministral3;
 mod mistral;
 mod mixtral;
+mod nemotron_h;
 mod olmo2;
 mod olmo3;
 mod olmoe;
@@ -180,6 +181,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &mixtral::ARCHITECTURE,
+    &nemotron_h::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
     &olmo3::ARCHITECTURE,
     &olmoe::ARCHITECTURE,

@@ -162,13 +162,14 @@ pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 /// checkpoint.
 ///
 /// # Source
-/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`) and
-/// SmolVLM (`model.text_model.…`).
+/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`), SmolVLM
+/// (`model.text_model.…`) and Nemotron-H (`backbone.…`, a text-only one).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
     }
-    const PREFIXES: [&str; 3] = ["language_model.model.", "model.language_model.", "model.text_model."];
+    const PREFIXES: [&str; 4] =
+        ["backbone.", "language_model.model.", "model.language_model.", "model.text_model."];
     let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     match (inner, name.strip_prefix("language_model.lm_head.")) {
         (Some(inner), _) => format!("model.{inner}").into(),

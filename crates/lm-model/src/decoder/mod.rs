@@ -62,6 +62,7 @@ enum MixerBlock {
     ShortConv(Box<ShortConv>),
     DeltaNet(Box<GatedDeltaNet>),
     Mamba2(Box<Mamba2Mixer>),
+    Absent,
 }
 
 enum MlpBlock {
@@ -69,6 +70,7 @@ enum MlpBlock {
     Plain(Box<PlainMlp>),
     Experts(Box<MoeMlp>),
     DenseAndMoe(Box<DenseAndMoe>),
+    Absent,
 }
 
 impl Decoder {
@@ -293,7 +295,7 @@ impl CausalLm for Decoder {
 
 impl Layer {
     fn load(loader: &mut LayerLoader<'_, '_>, spec: &LayerSpec) -> Result<Self> {
-        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec.norms)?;
+        let [mixer_residual, mlp_residual] = ResidualBlock::load_pair(loader, spec)?;
         let mixer = match &spec.mixer {
             Mixer::Attention(attention) => {
                 MixerBlock::Attention(Box::new(Attention::load(loader, attention)?))
@@ -304,6 +306,7 @@ impl Layer {
             Mixer::ShortConv(conv) => MixerBlock::ShortConv(Box::new(ShortConv::load(loader, conv)?)),
             Mixer::DeltaNet(net) => MixerBlock::DeltaNet(Box::new(GatedDeltaNet::load(loader, net)?)),
             Mixer::Mamba2(net) => MixerBlock::Mamba2(Box::new(Mamba2Mixer::load(loader, net)?)),
+            Mixer::Absent => MixerBlock::Absent,
         };
         let mlp = match &spec.mlp {
             Mlp::Gated(gated) => MlpBlock::Gated(Box::new(GatedMlp::load(loader, DENSE, *gated)?)),
@@ -312,6 +315,7 @@ impl Layer {
             Mlp::DenseAndMoe(gated, experts, branch) => {
                 MlpBlock::DenseAndMoe(Box::new(DenseAndMoe::load(loader, *gated, experts, *branch)?))
             }
+            Mlp::Absent => MlpBlock::Absent,
         };
         let per_layer_input = loader.spec.per_layer_inputs.map(|inputs| PerLayerInput::load(loader, inputs));
         let per_layer_input = per_layer_input.transpose()?;
@@ -345,6 +349,7 @@ impl Layer {
             MixerBlock::ShortConv(conv) => conv.add_to(x, &self.mixer_residual, context, cache),
             MixerBlock::DeltaNet(net) => net.add_to(x, &self.mixer_residual, context, cache),
             MixerBlock::Mamba2(net) => net.add_to(x, &self.mixer_residual, context, cache),
+            MixerBlock::Absent => x,
         }
     }
 
@@ -373,13 +378,14 @@ impl Layer {
             }
             // In no parallel layer: its parts have norms of their own.
             MlpBlock::DenseAndMoe(mlp) => mlp.add_to(x, residual, context),
+            MlpBlock::Absent => Ok(x),
         }
     }
 
     /// Bytes of expert weights that a row is not routed to.
     fn inactive_bytes(&self) -> u64 {
         match &self.mlp {
-            MlpBlock::Gated(_) | MlpBlock::Plain(_) => 0,
+            MlpBlock::Gated(_) | MlpBlock::Plain(_) | MlpBlock::Absent => 0,
             MlpBlock::Experts(experts) => experts.inactive_bytes(),
             MlpBlock::DenseAndMoe(both) => both.inactive_bytes(),
         }

@@ -46,20 +46,28 @@ pub(crate) fn check_sigmoid_router(model: &Description<'_>) -> Result<()> {
     }
 }
 
-/// Sets the number of key/value heads and returns, for each layer, true if it has attention. The file lists the
-/// heads of each layer, 0 for one without attention.
+/// Sets the number of key/value heads and returns, for each layer, true if it has attention.
 pub(crate) fn put_kv_heads(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<Vec<bool>> {
-    let key = "attention.head_count_kv";
-    let heads = model.sizes_of_layers(key)?;
-    let attends = heads.iter().map(|&heads| heads > 0).collect();
-    let mut of_attention = heads.into_iter().filter(|&heads| heads > 0);
-    // Any number is valid if no layer has attention.
-    let of_each = of_attention.next().unwrap_or(1);
-    if let Some(other) = of_attention.find(|&heads| heads != of_each) {
+    put_size_of_some(model, config, ["attention.head_count_kv", "num_key_value_heads"])
+}
+
+/// Sets a size that some layers have and returns, for each layer, true if it has it. The file lists the size of
+/// each layer, 0 for one that it does not apply to.
+pub(crate) fn put_size_of_some(
+    model: &Description<'_>,
+    config: &mut Map<String, Value>,
+    [key, to]: [&str; 2],
+) -> Result<Vec<bool>> {
+    let sizes = model.sizes_of_layers(key)?;
+    let have = sizes.iter().map(|&size| size > 0).collect();
+    let mut of_some = sizes.into_iter().filter(|&size| size > 0);
+    // Any number is valid if it applies to no layer.
+    let of_each = of_some.next().unwrap_or(1);
+    if let Some(other) = of_some.find(|&size| size != of_each) {
         return Err(model.metadata.unsupported(&model.key(key), other, format!("{of_each}, or 0")));
     }
-    config.insert("num_key_value_heads".to_owned(), of_each.into());
-    Ok(attends)
+    config.insert(to.to_owned(), of_each.into());
+    Ok(have)
 }
 
 /// Sets the bias keys by the presence of the tensors.

@@ -19,6 +19,7 @@ use crate::spec::DecoderSpec;
 pub(crate) use self::clip::Clip;
 pub(crate) use self::config_keys::{
     GATING, SIGMOID, SOFTMAX, check_sigmoid_router, layer_types, put_biases, put_kv_heads, put_layer_types,
+    put_size_of_some,
 };
 pub(crate) use self::description::{Description, decimal};
 pub(crate) use self::projector::{GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};

@@ -14,6 +14,8 @@ pub(crate) enum Mlp {
     Experts(ExpertsSpec),
     /// A dense gated block parallel to experts; the outputs are added.
     DenseAndMoe(GatedSpec, ExpertsSpec, DenseBranch),
+    /// None: the layer is a mixer alone.
+    Absent,
 }
 
 /// Inputs and outputs of a dense block parallel to experts.
@@ -127,9 +129,9 @@ impl Mlp {
                 Some(gated.intermediate_size)
             }
             Self::Plain(plain) => Some(plain.intermediate_size),
-            Self::Experts(_) | Self::DenseAndMoe(_, _, DenseBranch::Shared | DenseBranch::GatedShared) => {
-                None
-            }
+            Self::Experts(_)
+            | Self::Absent
+            | Self::DenseAndMoe(_, _, DenseBranch::Shared | DenseBranch::GatedShared) => None,
         }
     }
 
@@ -138,6 +140,7 @@ impl Mlp {
             Self::Gated(gated) => gated.params_of(DENSE, hidden),
             Self::Plain(plain) => plain.params(hidden),
             Self::Experts(experts) => experts.params(hidden),
+            Self::Absent => Vec::new(),
             Self::DenseAndMoe(gated, experts, branch) => [
                 gated.params_of(branch.projections(), hidden),
                 experts.params(hidden),
@@ -150,7 +153,7 @@ impl Mlp {
     /// The experts, if any.
     pub(crate) fn experts(&self) -> Option<&ExpertsSpec> {
         match self {
-            Self::Gated(_) | Self::Plain(_) => None,
+            Self::Gated(_) | Self::Plain(_) | Self::Absent => None,
             Self::Experts(experts) | Self::DenseAndMoe(_, experts, _) => Some(experts),
         }
     }

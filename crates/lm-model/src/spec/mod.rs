@@ -94,6 +94,8 @@ pub(crate) enum Mixer {
     ShortConv(ShortConvLayer),
     DeltaNet(DeltaNetLayer),
     Mamba2(Mamba2Layer),
+    /// None: the layer is a feed-forward block alone.
+    Absent,
 }
 
 /// Queries of an attention layer, which determine its arithmetic.
@@ -343,13 +345,14 @@ impl DecoderSpec {
 impl LayerSpec {
     fn params(&self, spec: &DecoderSpec) -> Vec<NamedShape> {
         let hidden = spec.hidden_size;
-        let mut params: Vec<_> = self.norms.params().into_iter().map(|param| (param, vec![hidden])).collect();
+        let mut params: Vec<_> = self.norm_params().into_iter().map(|param| (param, vec![hidden])).collect();
         params.extend(match &self.mixer {
             Mixer::Attention(attention) => attention.params(hidden),
             Mixer::LatentAttention(attention) => attention.params(hidden),
             Mixer::ShortConv(conv) => conv.params(hidden),
             Mixer::DeltaNet(net) => net.params(hidden),
             Mixer::Mamba2(net) => net.params(hidden),
+            Mixer::Absent => Vec::new(),
         });
         params.extend(self.mlp.params(hidden));
         params.extend(spec.per_layer_inputs.iter().flat_map(|inputs| inputs.layer_params(hidden)));
@@ -358,6 +361,21 @@ impl LayerSpec {
             params.push((LayerParam::Scalar, vec![1]));
         }
         params
+    }
+
+    /// Norms around the blocks that the layer has.
+    fn norm_params(&self) -> Vec<LayerParam> {
+        let blocks = self.blocks();
+        let pairs = [self.norms.pre_norms(), self.norms.post_norms()].into_iter().flatten();
+        let of_blocks = pairs.flat_map(|pair| pair.into_iter().zip(blocks));
+        let mut params: Vec<_> = of_blocks.filter(|(_, there)| *there).map(|(norm, _)| norm).collect();
+        params.dedup(); // A norm that both blocks read.
+        params
+    }
+
+    /// Presence of the mixer and of the feed-forward block.
+    pub(crate) fn blocks(&self) -> [bool; 2] {
+        [self.mixer != Mixer::Absent, self.mlp != Mlp::Absent]
     }
 
     fn unused_params(&self, spec: &DecoderSpec) -> Vec<LayerParam> {
@@ -392,6 +410,7 @@ impl Mixer {
             Self::ShortConv(conv) => conv.cache(hidden_size),
             Self::DeltaNet(net) => net.cache(),
             Self::Mamba2(net) => net.cache(),
+            Self::Absent => LayerCache::State { len: 0 },
         }
     }
 }
@@ -410,13 +429,6 @@ impl NormPlacement {
     pub(crate) fn post_norms(self) -> Option<[LayerParam; 2]> {
         matches!(self, Self::Post | Self::Sandwich)
             .then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
-    }
-
-    fn params(self) -> Vec<LayerParam> {
-        let norms = [self.pre_norms(), self.post_norms()].into_iter().flatten().flatten();
-        let mut params: Vec<_> = norms.collect();
-        params.dedup(); // A norm that both blocks read.
-        params
     }
 }
 

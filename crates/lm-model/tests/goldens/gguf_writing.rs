@@ -22,7 +22,7 @@ use crate::goldens::root;
 /// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
 ///   tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours
 ///   pads them as for other models.
-/// - Granite 4: where there are no positions, theirs have a context of 2^20 tokens and the width of
+/// - Granite 4, Nemotron-H: where there are no positions, theirs have a context of 2^20 tokens and the width of
 ///   a rotation.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
 /// - Qwen 3.5 and Qwen3-Next: theirs have the multi-token-prediction layer, and an interval over which
@@ -53,6 +53,8 @@ const THEIRS: &[(&str, &str)] = &[
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eot_token_id"),
     ("olmoe-tiny", "tokenizer.ggml.tokens"),
     ("qwen3-next-tiny", "qwen3next.full_attention_interval"),
+    ("nemotron-h-tiny", "nemotron_h.context_length"),
+    ("nemotron-h-tiny", "nemotron_h.rope.dimension_count"),
     ("qwen3_5-tiny-vision", "qwen35.attention.recurrent_layers"),
     ("qwen3_5-tiny-vision", "qwen35.block_count"),
     ("qwen3_5-tiny-vision", "qwen35.full_attention_interval"),
@@ -332,6 +334,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("mistral-tiny-vision", "layer 0, activation is GeluTanh;"),
     ("mixtral-tiny-one", "layer 0, activation is Gelu;"),
     ("mixtral-tiny-window", "layer 0, window is Sliding(12)"),
+    ("nemotron-h-tiny-bias", "layer 0, activation is Silu;"),
     ("olmo2-tiny-yarn", "layer 0, activation is Gelu;"),
     ("olmoe-tiny-bias", "layer 0, activation is Relu;"),
     ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),

@@ -5,7 +5,7 @@ use super::{ForwardContext, LayerLoader, Projection};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::nn::{Norm, scaled};
-use crate::spec::NormPlacement;
+use crate::spec::LayerSpec;
 
 /// Residual wrapper of a layer's block: pre-norm, post-norm and add.
 pub(crate) struct ResidualBlock {
@@ -23,18 +23,19 @@ pub(crate) struct BlockInput<'a> {
 
 impl ResidualBlock {
     /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
-    pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, norms: NormPlacement) -> Result<[Self; 2]> {
+    pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, spec: &LayerSpec) -> Result<[Self; 2]> {
+        let [has_mixer, has_mlp] = spec.blocks();
         let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<Norm>; 2]> {
-            let Some(params) = params else { return Ok([None, None]) };
-            let mixer = layer.norm(params[0], layer.hidden())?;
-            let mlp = match params[1] == params[0] {
-                true => mixer.clone(),
-                false => layer.norm(params[1], layer.hidden())?,
-            };
-            Ok([Some(mixer), Some(mlp)])
+            let Some([mixer, mlp]) = params else { return Ok([None, None]) };
+            if mixer == mlp {
+                let norm = layer.norm(mixer, layer.hidden())?;
+                return Ok([Some(norm.clone()), Some(norm)]);
+            }
+            let mut load = |there: bool, param| there.then(|| layer.norm(param, layer.hidden())).transpose();
+            Ok([load(has_mixer, mixer)?, load(has_mlp, mlp)?])
         };
         let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
-            (pair(norms.pre_norms())?, pair(norms.post_norms())?);
+            (pair(spec.norms.pre_norms())?, pair(spec.norms.post_norms())?);
         let scale = layer.spec.residual_scale;
         Ok([
             Self { pre_norm: mixer_pre, post_norm: mixer_post, scale },
