@@ -80,6 +80,7 @@ FILES: list[tuple[str, str, int]] = [
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-hybrid-tiny", "BF16", 0),
+    ("granite-hybrid-tiny-experts", "BF16", 0),
     ("granite-tiny", "BF16", 0),
     ("granite-tiny-bias", "BF16", 0),
     ("granite-moe-tiny", "BF16", 0),
@@ -136,6 +137,7 @@ IMPLIED: dict[str, dict[str, Any]] = {
     "gemma4-tiny-experts": {"tie_word_embeddings": True},
     "gpt-oss-tiny": {"swiglu_limit": 7.0},
     "granite-hybrid-tiny": {},
+    "granite-hybrid-tiny-experts": {},
     "nemotron-h-tiny": {},
     "gpt-oss-tiny-bf16": {
         "swiglu_alpha": 1.702, "swiglu_limit": 7.0,

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from faults import Fault, each, edit
-from rows import _mamba2
+from rows import _mamba2, _moe
 from rows._common import COMMON
+from rows.granite_moe import STORED
+
+
+def draw(name: str, shape: torch.Size, config: Any, random: torch.Generator) -> Tensor | None:
+    """Of Mamba-2 layers and of experts."""
+    found = _mamba2.draw(name, shape, config, random)
+    return _moe.draw(name, shape, config, random) if found is None else found
+
 
 HYBRID = {**COMMON, "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
           "num_experts_per_tok": 0, "num_local_experts": 0}  # fmt: skip
@@ -31,6 +42,18 @@ MODELS = {
                    "attention_bias": False, "position_embedding_type": "rope", "rope_theta": 20000.0,
                    "mamba_n_heads": 6, "mamba_d_head": 16, "embedding_multiplier": 0.7,
                    "attention_multiplier": 0.3, "residual_multiplier": 1.2, "logits_scaling": 0.8},
+    },
+    "granite-hybrid-tiny-experts": {  # as H Tiny: 2 of 5 experts of width 20 beside a shared one, no positions, tied
+        "dtype": "bfloat16", "shards": 1, "embedding_scale": 2.0, "draw": draw, "tensors": STORED,
+        "config": {**HYBRID, "hidden_size": 48, "intermediate_size": 20, "shared_intermediate_size": 28,
+                   "num_local_experts": 5, "num_experts_per_tok": 2,
+                   "num_hidden_layers": 3, "layer_types": ["mamba", "attention", "mamba"],
+                   "num_attention_heads": 4, "num_key_value_heads": 1, "tie_word_embeddings": True,
+                   "attention_bias": False, "position_embedding_type": "nope", "rope_theta": 10000,
+                   "mamba_n_heads": 6, "mamba_d_head": 16, "mamba_n_groups": 1, "mamba_d_state": 16,
+                   "mamba_d_conv": 4, "mamba_expand": 2, "mamba_chunk_size": 16, "mamba_conv_bias": True,
+                   "mamba_proj_bias": False, "embedding_multiplier": 2.0, "attention_multiplier": 0.4,
+                   "residual_multiplier": 0.8, "logits_scaling": 1.3},
     },
     "granite-hybrid-tiny-groups": {  # 3 groups, head sizes that are no multiple of 16, 3 taps, biases, positions, untied
         "dtype": "float16", "shards": 2, "embedding_scale": 1.5, "draw": _mamba2.draw,

@@ -1,21 +1,30 @@
 //! Granite 4: Mamba-2 layers and attention with or without RoPE, Granite's factors, and a dense feed-forward
-//! block. Source: `config.json` of ibm-granite/granite-4.0-h-micro and granite-4.0-micro;
+//! block, beside experts in some models. Source: `config.json` of ibm-granite/granite-4.0-h-micro,
+//! granite-4.0-h-tiny and granite-4.0-micro;
 //! `modeling_granitemoehybrid.py` of transformers.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::mamba2::{self, HybridKeys, has, put_mixers, read_inner_size, with_partial_rotary};
-use super::{Architecture, BASE, granite};
+use super::mamba2::{self, HybridKeys, has, put_mixers, read_inner_size};
+use super::{Architecture, BASE, granite, granite_moe};
 use crate::checkpoint::{LayerParam, Param, Piece, StoredValues, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
-use crate::gguf::{Description, GgufArchitecture, RopeLayout, Settings, put_kv_heads, put_layer_types};
+use crate::gguf::{
+    Description, EXPERTS, GgufArchitecture, RopeLayout, SHARED_EXPERT, Settings, put_kv_heads,
+    put_layer_types,
+};
 use crate::spec::{DecoderSpec, by_type};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["granitemoehybrid"],
-    goldens: &["granite-hybrid-tiny", "granite-hybrid-tiny-dense", "granite-hybrid-tiny-groups"],
+    goldens: &[
+        "granite-hybrid-tiny",
+        "granite-hybrid-tiny-dense",
+        "granite-hybrid-tiny-experts",
+        "granite-hybrid-tiny-groups",
+    ],
     spec,
     weight_name,
     locations,
@@ -51,7 +60,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     rope_layout: RopeLayout::Interleaved,
     read: read_gguf,
     write: write_gguf,
-    tensors: &[mamba2::TENSORS],
+    tensors: &[mamba2::TENSORS, EXPERTS, SHARED_EXPERT, &[("ffn_gate_inp", "mlp.gate")]],
     values: &[("ssm_a", StoredValues::NegatedExp)],
     ..GgufArchitecture::new("granitehybrid", "granitemoehybrid")
 };
@@ -96,7 +105,7 @@ struct Keys {
     #[serde(alias = "layers_block_type")]
     layer_types: Option<Vec<String>>,
     num_local_experts: usize,
-    /// Width of the dense block.
+    /// Width of the dense block, or of the shared expert.
     shared_intermediate_size: usize,
     /// `rope`, or `nope` and absent: no RoPE.
     position_embedding_type: Option<String>,
@@ -114,16 +123,20 @@ impl Keys {
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
-    if keys.num_local_experts > 0 {
-        return Err(unsupported("num_local_experts", keys.num_local_experts, "0"));
-    }
+    let experts = match keys.num_local_experts {
+        0 => None,
+        _ => Some(granite_moe::with_shared_expert(config, keys.shared_intermediate_size)?),
+    };
     let config = &ModelConfig {
         mlp_bias: false, // Not a key of Granite 4.
         intermediate_size: keys.shared_intermediate_size,
         layer_types: keys.layer_types.clone(),
         ..config.clone()
     };
-    let mut spec = granite::with_factors(config, with_partial_rotary(config)?)?;
+    let mut spec = granite::with_factors(config, DecoderSpec::partial_rotary(config)?)?;
+    if let Some(experts) = experts {
+        spec.layers.iter_mut().for_each(|layer| layer.mlp = experts.clone());
+    }
     if !keys.rotates()? {
         spec.ropes.clear();
         spec.attention_mut().for_each(|attention| attention.rope = None);
@@ -144,10 +157,12 @@ fn weight_name(param: Param) -> String {
     }
 }
 
-/// Gate and up projection of the dense block are fused into one tensor.
+/// Gate and up projection of the dense block are fused into one tensor; experts are stored as Granite MoE's.
 fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
     let Param::Layer(layer, param) = param else { return Vec::new() };
-    let Some(inner) = spec.layers[layer].mlp.dense_width() else { return Vec::new() };
+    let Some(inner) = spec.layers[layer].mlp.dense_width() else {
+        return granite_moe::locations(spec, Param::Layer(layer, param));
+    };
     let name = |tensor: &str| format!("model.layers.{layer}.shared_mlp.{tensor}.weight");
     let fused = |rows| vec![TensorLocation::part(name("input_linear"), rows, 2 * inner)];
     match param {

@@ -49,6 +49,8 @@ const THEIRS: &[(&str, &str)] = &[
     ("gemma4-tiny-keys", "tokenizer.ggml.tokens"),
     ("granite-hybrid-tiny", "granitehybrid.context_length"),
     ("granite-hybrid-tiny", "granitehybrid.rope.dimension_count"),
+    ("granite-hybrid-tiny-experts", "granitehybrid.context_length"),
+    ("granite-hybrid-tiny-experts", "granitehybrid.rope.dimension_count"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eos_token_id"),
     ("hunyuan-v1-dense-tiny", "tokenizer.ggml.eot_token_id"),
     ("olmoe-tiny", "tokenizer.ggml.tokens"),
