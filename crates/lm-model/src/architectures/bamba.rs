@@ -5,11 +5,10 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use super::mamba2::{put_mixers, with_partial_rotary};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, hugging_face_name};
 use crate::config::ModelConfig;
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, put_mamba2};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["bamba"],
@@ -37,10 +36,10 @@ struct Keys {
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let keys: Keys = config.read()?;
     let config = &ModelConfig { partial_rotary_factor: Some(ROTATED), ..config.clone() };
-    let mut spec = with_partial_rotary(config)?;
+    let mut spec = DecoderSpec::partial_rotary(config)?;
     let attends = |layer| keys.attn_layer_indices.iter().flatten().any(|&attends| attends == layer);
     let attends: Vec<_> = (0..config.num_hidden_layers).map(attends).collect();
-    put_mixers(config, &mut spec, &attends)?;
+    put_mamba2(config, &mut spec, &attends)?;
     Ok(spec)
 }
 

@@ -7,15 +7,14 @@ use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::mamba2::{self, HybridKeys, has, put_mixers, read_inner_size};
 use super::{Architecture, BASE, granite, granite_moe};
 use crate::checkpoint::{LayerParam, Param, Piece, StoredValues, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
 use crate::gguf::{
-    Description, EXPERTS, GgufArchitecture, RopeLayout, SHARED_EXPERT, Settings, put_kv_heads,
-    put_layer_types,
+    Description, EXPERTS, GgufArchitecture, MAMBA2_TENSORS, RopeLayout, SHARED_EXPERT, Settings, has_tensor,
+    put_inner_size, put_kv_heads, put_layer_types,
 };
-use crate::spec::{DecoderSpec, by_type};
+use crate::spec::{DecoderSpec, HybridKeys, by_type, put_mamba2};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["granitemoehybrid"],
@@ -60,7 +59,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     rope_layout: RopeLayout::Interleaved,
     read: read_gguf,
     write: write_gguf,
-    tensors: &[mamba2::TENSORS, EXPERTS, SHARED_EXPERT, &[("ffn_gate_inp", "mlp.gate")]],
+    tensors: &[MAMBA2_TENSORS, EXPERTS, SHARED_EXPERT, &[("ffn_gate_inp", "mlp.gate")]],
     values: &[("ssm_a", StoredValues::NegatedExp)],
     ..GgufArchitecture::new("granitehybrid", "granitemoehybrid")
 };
@@ -68,7 +67,7 @@ const GGUF: GgufArchitecture = GgufArchitecture {
 fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
     let attends = put_kv_heads(model, config)?;
     put_layer_types(config, &attends, ["full_attention", "linear_attention"]);
-    let inner = read_inner_size(model, config, "mamba_d_head")?;
+    let inner = put_inner_size(model, config, "mamba_d_head")?;
     let expand = inner as f64 / model.required_size("embedding_length")?.max(1) as f64;
     config.insert("mamba_expand".to_owned(), expand.into());
     if !model.has("attention.scale") {
@@ -86,7 +85,7 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
         ("ssm_conv1d.bias", "mamba_conv_bias"),
         ("ssm_in.bias", "mamba_proj_bias"),
     ] {
-        config.insert(key.to_owned(), has(model, tensor)?.into());
+        config.insert(key.to_owned(), has_tensor(model, tensor)?.into());
     }
     Ok(())
 }
@@ -144,7 +143,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let types =
         [("full_attention", true), ("attention", true), ("linear_attention", false), ("mamba", false)];
     let attends = by_type(config, &types)?.unwrap_or_else(|| vec![false; config.num_hidden_layers]);
-    put_mixers(config, &mut spec, &attends)?;
+    put_mamba2(config, &mut spec, &attends)?;
     Ok(spec)
 }
 

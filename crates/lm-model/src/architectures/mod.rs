@@ -26,7 +26,6 @@ mod hunyuan_v1_dense;
 mod lfm2;
 mod lfm2_moe;
 mod llama;
-mod mamba2;
 mod minimax_m2;
 mod ministral3;
 mod mistral;

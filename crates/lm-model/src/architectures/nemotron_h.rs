@@ -9,12 +9,16 @@ use lm_kernels::Mamba2Spec;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::mamba2::{LimitEnd, has, read_inner_size, time_step_limit};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::{Description, GgufArchitecture, RopeLayout, Settings, put_kv_heads, put_size_of_some};
-use crate::spec::{DecoderSpec, GatedNorm, LayerSpec, Mamba2Keys, Mamba2Layer, Mixer, Mlp};
+use crate::gguf::{
+    Description, GgufArchitecture, RopeLayout, Settings, has_tensor, put_inner_size, put_kv_heads,
+    put_size_of_some,
+};
+use crate::spec::{
+    DecoderSpec, GatedNorm, LayerSpec, LimitEnd, Mamba2Keys, Mamba2Layer, Mixer, Mlp, time_step_limit,
+};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["nemotron_h"],
@@ -82,12 +86,12 @@ fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result
     if let Some(eps) = config.get("rms_norm_eps").cloned() {
         config.insert("layer_norm_epsilon".to_owned(), eps);
     }
-    read_inner_size(model, config, "mamba_head_dim")?;
+    put_inner_size(model, config, "mamba_head_dim")?;
     model.bool(FINETUNED)?;
     for (tensor, key) in
         [("ffn_up.bias", "mlp_bias"), ("ssm_conv1d.bias", "use_conv_bias"), ("ssm_in.bias", "use_bias")]
     {
-        config.insert(key.to_owned(), has(model, tensor)?.into());
+        config.insert(key.to_owned(), has_tensor(model, tensor)?.into());
     }
     Ok(())
 }

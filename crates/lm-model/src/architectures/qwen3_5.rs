@@ -7,11 +7,12 @@ use lm_kernels::{DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::mamba2::{has, read_inner_size};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::{Description, GgufArchitecture, Settings, TensorNames, put_layer_types, rope};
+use crate::gguf::{
+    Description, GgufArchitecture, Settings, TensorNames, has_tensor, put_inner_size, put_layer_types, rope,
+};
 use crate::spec::{
     AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeAxes,
     RopeSpec, by_type,
@@ -93,12 +94,12 @@ pub(super) fn write_gguf(_: &ModelConfig, spec: &DecoderSpec, settings: &mut Set
 }
 
 pub(super) fn read_gguf(model: &Description<'_>, config: &mut Map<String, Value>) -> Result<()> {
-    read_inner_size(model, config, "linear_value_head_dim")?;
+    put_inner_size(model, config, "linear_value_head_dim")?;
     config.insert("linear_head_order".to_owned(), "tiled".into());
     if let Some(recurrent) = model.flags("attention.recurrent_layers")? {
         put_layer_types(config, &recurrent, ["linear_attention", "full_attention"]);
     }
-    config.insert("attention_bias".to_owned(), has(model, "attn_q.bias")?.into());
+    config.insert("attention_bias".to_owned(), has_tensor(model, "attn_q.bias")?.into());
     Ok(())
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn put_kv_heads(model: &Description<'_>, config: &mut Map<String, Val
     put_size_of_some(model, config, ["attention.head_count_kv", "num_key_value_heads"])
 }
 
-/// Sets a size that some layers have and returns, for each layer, true if it has it. The file lists the size of
-/// each layer, 0 for one that it does not apply to.
+/// Sets a size that some layers have and returns, for each layer, true if it has it. The file lists the size
+/// of each layer, 0 for one that it does not apply to.
 pub(crate) fn put_size_of_some(
     model: &Description<'_>,
     config: &mut Map<String, Value>,

@@ -5,6 +5,7 @@
 mod clip;
 mod config_keys;
 mod description;
+mod mamba2;
 mod projector;
 pub(crate) mod rope;
 pub(crate) mod settings;
@@ -22,6 +23,7 @@ pub(crate) use self::config_keys::{
     put_size_of_some,
 };
 pub(crate) use self::description::{Description, decimal};
+pub(crate) use self::mamba2::{MAMBA2_TENSORS, has_tensor, put_inner_size};
 pub(crate) use self::projector::{GgufProjector, Numbering, PatchOrder, ProjectorConfig, TensorList};
 pub(crate) use self::settings::Settings;
 

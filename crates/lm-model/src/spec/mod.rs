@@ -8,6 +8,7 @@ mod experts;
 mod latent_attention;
 mod layer_types;
 mod mamba2;
+mod mamba2_keys;
 mod mlp;
 mod per_layer;
 mod rope;
@@ -22,6 +23,7 @@ pub(crate) use experts::{
 pub(crate) use latent_attention::LatentAttentionLayer;
 pub(crate) use layer_types::{RopesByType, by_type, share_key_values, windows};
 pub(crate) use mamba2::{GatedNorm, Mamba2Keys, Mamba2Layer};
+pub(crate) use mamba2_keys::{HybridKeys, LimitEnd, put_mamba2, time_step_limit};
 pub(crate) use mlp::{
     DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
     xielu_of,

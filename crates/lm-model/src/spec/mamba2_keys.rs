@@ -1,17 +1,15 @@
-//! Mamba-2 layers in `config.json` and in GGUF files, of all architectures that have them.
+//! Keys of `config.json` for Mamba-2 layers.
 
 use lm_formats::Result;
 use lm_kernels::{Activation, Mamba2Spec};
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
+use super::{DecoderSpec, GatedNorm, Mamba2Keys, Mamba2Layer, Mixer, activation};
 use crate::config::{ModelConfig, invalid, unsupported};
-use crate::gguf::{Description, TensorNames};
-use crate::spec::{DecoderSpec, GatedNorm, Mamba2Keys, Mamba2Layer, Mixer, RopeSpec, activation};
 
 /// Keys of the architectures whose Mamba-2 layers are an alternative to attention.
 #[derive(Deserialize)]
-pub(super) struct HybridKeys {
+pub(crate) struct HybridKeys {
     mamba_n_heads: usize,
     mamba_n_groups: usize,
     mamba_d_state: usize,
@@ -43,7 +41,7 @@ const KEYS: Mamba2Keys = Mamba2Keys {
 
 impl HybridKeys {
     /// Width of all Mamba-2 heads.
-    pub(super) fn inner_width(&self, config: &ModelConfig) -> Result<usize> {
+    pub(crate) fn inner_width(&self, config: &ModelConfig) -> Result<usize> {
         let width = (self.mamba_expand * config.hidden_size as f64).round();
         if (1.0..=f64::from(u32::MAX)).contains(&width) {
             return Ok(width as usize);
@@ -89,16 +87,8 @@ impl HybridKeys {
     }
 }
 
-/// Builds the spec of a config like Llama's, with partial rotary.
-pub(super) fn with_partial_rotary(config: &ModelConfig) -> Result<DecoderSpec> {
-    let (key, rope) = config.rope_parameters();
-    let rope = RopeSpec::from_parameters(key, &rope, config.head_dim()?, config.max_position_embeddings)?;
-    let context_len = rope.context_len(config.max_position_embeddings);
-    Ok(DecoderSpec { context_len, ropes: vec![rope], ..DecoderSpec::llama(&config.without_rope())? })
-}
-
 /// Makes the layers without attention Mamba-2 layers.
-pub(super) fn put_mixers(config: &ModelConfig, spec: &mut DecoderSpec, attends: &[bool]) -> Result<()> {
+pub(crate) fn put_mamba2(config: &ModelConfig, spec: &mut DecoderSpec, attends: &[bool]) -> Result<()> {
     if attends.iter().all(|attends| *attends) {
         return Ok(());
     }
@@ -114,21 +104,10 @@ pub(super) fn put_mixers(config: &ModelConfig, spec: &mut DecoderSpec, attends: 
     Ok(())
 }
 
-/// Tensors of a Mamba-2 layer in GGUF files.
-pub(super) const TENSORS: TensorNames = &[
-    ("ssm_a", "mamba.A_log"),
-    ("ssm_conv1d", "mamba.conv1d"),
-    ("ssm_d", "mamba.D"),
-    ("ssm_dt.bias", "mamba.dt_bias"),
-    ("ssm_in", "mamba.in_proj"),
-    ("ssm_norm", "mamba.norm"),
-    ("ssm_out", "mamba.out_proj"),
-];
-
 /// One end of `time_step_limit`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, expecting = "a number, or an object `{\"__float__\": \"Infinity\"}`")]
-pub(super) enum LimitEnd {
+pub(crate) enum LimitEnd {
     Number(f64),
     Tagged {
         #[serde(rename = "__float__")]
@@ -137,7 +116,7 @@ pub(super) enum LimitEnd {
 }
 
 /// Reads `time_step_limit`: smallest and largest time step; unlimited where absent.
-pub(super) fn time_step_limit(ends: Option<&[LimitEnd; 2]>) -> Result<[f32; 2]> {
+pub(crate) fn time_step_limit(ends: Option<&[LimitEnd; 2]>) -> Result<[f32; 2]> {
     let number = |end: &LimitEnd| match end {
         LimitEnd::Number(number) => Ok(*number as f32),
         LimitEnd::Tagged { name } if name == "Infinity" => Ok(f32::INFINITY),
@@ -147,25 +126,4 @@ pub(super) fn time_step_limit(ends: Option<&[LimitEnd; 2]>) -> Result<[f32; 2]> 
         None => Ok([0.0, f32::INFINITY]),
         Some([shortest, longest]) => Ok([number(shortest)?, number(longest)?]),
     }
-}
-
-/// Returns the width of all heads together and sets that of one head under `head_dim`.
-pub(super) fn read_inner_size(
-    model: &Description<'_>,
-    config: &mut Map<String, Value>,
-    head_dim: &str,
-) -> Result<usize> {
-    let (width, heads) = (model.required_size("ssm.inner_size")?, model.required_size("ssm.time_step_rank")?);
-    if heads == 0 || !width.is_multiple_of(heads) {
-        let expected = format!("a divisor of {} = {width}", model.key("ssm.inner_size"));
-        return Err(model.metadata.invalid(&model.key("ssm.time_step_rank"), heads, expected));
-    }
-    config.insert(head_dim.to_owned(), (width / heads).into());
-    Ok(width)
-}
-
-/// Returns true if some layer of the file has this tensor.
-pub(super) fn has(model: &Description<'_>, tensor: &str) -> Result<bool> {
-    let mut layers = 0..model.num_layers()?;
-    Ok(layers.any(|layer| model.tensor(&format!("blk.{layer}.{tensor}")).is_some()))
 }
