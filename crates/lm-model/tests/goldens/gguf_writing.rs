@@ -336,7 +336,7 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("mistral-tiny-vision", "layer 0, activation is GeluTanh;"),
     ("mixtral-tiny-one", "layer 0, activation is Gelu;"),
     ("mixtral-tiny-window", "layer 0, window is Sliding(12)"),
-    ("nemotron-h-tiny-bias", "layer 0, activation is Silu;"),
+    ("nemotron-h-tiny-bias", "layer 0, activation is Fixed(Silu);"),
     ("olmo2-tiny-yarn", "layer 0, activation is Gelu;"),
     ("olmoe-tiny-bias", "layer 0, activation is Relu;"),
     ("qwen2-moe-tiny-mixed", "layer 0, window is Sliding(9)"),
