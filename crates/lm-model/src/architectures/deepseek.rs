@@ -10,11 +10,11 @@ use lm_kernels::RopePairing;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::deepseek_moe::{RouterKind, add_experts, weight_name};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation};
 use crate::config::{ModelConfig, RopeParameters, invalid};
 use crate::gguf::{Description, EXPERTS, GATING, GgufArchitecture, SIGMOID, SOFTMAX, Settings, rope};
+use crate::spec::deepseek_moe::{RouterKind, add_experts, weight_name};
 use crate::spec::expert_tensors::{self, PROJECTIONS};
 use crate::spec::{
     DecoderSpec, LatentAttentionLayer, Mixer, RopeScaling, RopeSpec, RouterScores, RoutingNorm,

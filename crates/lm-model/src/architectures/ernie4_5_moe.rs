@@ -5,10 +5,11 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use super::{Architecture, BASE, deepseek_moe, ernie4_5};
+use super::{Architecture, BASE, ernie4_5};
 use crate::checkpoint::{LayerParam, Param};
 use crate::config::{ModelConfig, invalid};
 use crate::gguf::{EXPERTS, GgufArchitecture};
+use crate::spec::deepseek_moe;
 use crate::spec::expert_tensors::{self, PROJECTIONS};
 use crate::spec::{
     Bias, DecoderSpec, DenseBranch, ExpertKeys, ExpertsSpec, GatedSpec, Mlp, RouterSpec, RoutingNorm,

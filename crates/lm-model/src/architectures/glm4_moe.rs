@@ -6,10 +6,10 @@
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 
-use super::deepseek_moe::{self, RouterKind};
 use super::{Architecture, BASE};
 use crate::config::ModelConfig;
 use crate::gguf::{EXPERTS, GgufArchitecture, SIGMOID, check_sigmoid_router};
+use crate::spec::deepseek_moe::{self, RouterKind};
 use crate::spec::expert_tensors::{self, PROJECTIONS};
 use crate::spec::{Bias, DecoderSpec, QkNorm};
 

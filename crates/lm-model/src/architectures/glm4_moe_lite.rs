@@ -5,10 +5,10 @@ use lm_formats::Result;
 use serde::Deserialize;
 
 use super::deepseek;
-use super::deepseek_moe::{RouterKind, experts, weight_name};
 use super::{Architecture, BASE};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::spec::DecoderSpec;
+use crate::spec::deepseek_moe::{RouterKind, experts, weight_name};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["glm4_moe_lite"],

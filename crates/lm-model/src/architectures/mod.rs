@@ -5,7 +5,6 @@ mod bamba;
 mod cohere;
 mod cohere2;
 mod deepseek;
-mod deepseek_moe;
 mod ernie4_5;
 mod ernie4_5_moe;
 mod exaone4;

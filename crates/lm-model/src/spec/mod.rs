@@ -2,6 +2,7 @@
 
 mod altup;
 mod attention;
+pub(crate) mod deepseek_moe;
 mod delta_net;
 pub(crate) mod expert_tensors;
 mod experts;

@@ -19,11 +19,11 @@ use crate::goldens::root;
 ///   `finetune`, parts of file names, are theirs alone.
 /// - `tokenizer.ggml.token_type`: theirs treats any added token in `<|…|>` as a control token, ours those
 ///   that the tokenizer marks as special.
-/// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the special
-///   tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a token; ours
-///   pads them as for other models.
-/// - Granite 4, Nemotron-H: where there are no positions, theirs have a context of 2^20 tokens and the width of
-///   a rotation.
+/// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the
+///   special tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a
+///   token; ours pads them as for other models.
+/// - Granite 4, Nemotron-H: where there are no positions, theirs have a context of 2^20 tokens and the width
+///   of a rotation.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
 /// - Qwen 3.5 and Qwen3-Next: theirs have the multi-token-prediction layer, and an interval over which
 ///   `recurrent_layers` takes precedence.
@@ -122,8 +122,9 @@ const IMPLIED: &[(&str, &str)] = &[
     ("starcoder2-tiny", r#"{"sliding_window": null}"#),
 ];
 
-/// Checkpoints that are read and not written: Bamba, whose files are read as Granite 4, the head order of a delta
-/// net with more value heads than key heads, the parameters of xIELU, which files have among their settings.
+/// Checkpoints that are read and not written: Bamba, whose files are read as Granite 4, the head order of a
+/// delta net with more value heads than key heads, the parameters of xIELU, which files have among their
+/// settings.
 const REFUSED: &[&str] = &["apertus-tiny-bias", "bamba-tiny", "qwen3_5-moe-tiny", "qwen3_5-tiny"];
 
 /// A file, or its shards.

@@ -60,7 +60,8 @@ impl LatentAttention {
         })
     }
 
-    /// Returns `x`, `[rows, hidden]`, plus the attention output; writes the rows' latent vectors to the cache.
+    /// Returns `x`, `[rows, hidden]`, plus the attention output; writes the rows' latent vectors to the
+    /// cache.
     pub(crate) fn add_to(
         &self,
         x: Tensor<2>,

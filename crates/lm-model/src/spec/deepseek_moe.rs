@@ -5,16 +5,16 @@
 use lm_formats::Result;
 use serde::Deserialize;
 
-use crate::checkpoint::{LayerParam, Param, hugging_face_name};
-use crate::config::{ModelConfig, invalid, unsupported};
-use crate::spec::{
+use super::{
     Bias, DecoderSpec, DenseBranch, ExpertGroups, ExpertKeys, ExpertsSpec, GatedSpec, Mlp, RouterScores,
     RouterSpec, RoutingNorm, activation,
 };
+use crate::checkpoint::{LayerParam, Param, hugging_face_name};
+use crate::config::{ModelConfig, invalid, unsupported};
 
 /// Routers of the two generations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RouterKind {
+pub(crate) enum RouterKind {
     /// V2: softmax; groups, if any, by their best score.
     Softmax,
     /// V3: sigmoids with corrections; groups by the sum of their two best scores.
@@ -43,7 +43,7 @@ struct DenseLayers {
 }
 
 /// Puts experts in place of the dense blocks, but for those of the first layers.
-pub(super) fn add_experts(config: &ModelConfig, kind: RouterKind, spec: &mut DecoderSpec) -> Result<()> {
+pub(crate) fn add_experts(config: &ModelConfig, kind: RouterKind, spec: &mut DecoderSpec) -> Result<()> {
     let DenseLayers { first_k_dense_replace } = config.read()?;
     let mlp = experts(config, kind)?;
     for layer in spec.layers.iter_mut().skip(first_k_dense_replace) {
@@ -53,7 +53,7 @@ pub(super) fn add_experts(config: &ModelConfig, kind: RouterKind, spec: &mut Dec
 }
 
 /// Reads the feed-forward block of the layers with experts.
-pub(super) fn experts(config: &ModelConfig, kind: RouterKind) -> Result<Mlp> {
+pub(crate) fn experts(config: &ModelConfig, kind: RouterKind) -> Result<Mlp> {
     let keys: Keys = config.read()?;
     let experts = ExpertsSpec {
         num_experts: keys.n_routed_experts,
@@ -101,7 +101,7 @@ fn router(keys: &Keys, kind: RouterKind) -> Result<RouterSpec> {
     }
 }
 
-pub(super) fn weight_name(param: Param) -> String {
+pub(crate) fn weight_name(param: Param) -> String {
     match param {
         Param::Layer(_, LayerParam::SharedGate(_) | LayerParam::SharedUp(_) | LayerParam::SharedDown(_)) => {
             hugging_face_name(param).replace(".shared_expert.", ".shared_experts.")
