@@ -301,6 +301,33 @@ fn server_without_pkce_or_metadata_is_refused() {
 }
 
 #[cfg(unix)]
+/// An address that refuses connections.
+#[test]
+fn unreachable_server_is_named_with_the_cause() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/mcp", listener.local_addr().expect("bound"));
+    drop(listener);
+    let config = HttpConfig { url: url.clone(), ..HttpConfig::default() };
+    let Err(Error::Login { message }) = log_in(config, &TokenStore::in_memory()) else { panic!("no login") };
+    assert!(message.contains(url.trim_end_matches("/mcp")), "{message}");
+    assert!(message.to_lowercase().contains("refused"), "{message}");
+}
+
+#[test]
+fn store_that_cannot_keep_tokens_is_found_before_the_browser_is_opened() {
+    let site = site(Settings::default());
+    let folder = tempfile::tempdir().expect("a folder");
+    let damaged = folder.path().join("tokens.json");
+    std::fs::write(&damaged, "{").expect("written");
+    let not_a_folder = damaged.join("tokens.json");
+    for path in [damaged, not_a_folder] {
+        let shown = |address: &str| panic!("{address} is shown");
+        let login = Login::new(config(&site)).timeout(LONG).run(&TokenStore::file(&path), shown);
+        assert!(matches!(login, Err(Error::TokenStore { .. })), "{login:?}");
+    }
+    assert!(site.settings().authorizations.is_empty());
+}
+
 #[test]
 fn only_the_user_reads_the_file() {
     use std::os::unix::fs::PermissionsExt;

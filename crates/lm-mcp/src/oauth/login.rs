@@ -84,6 +84,9 @@ impl Login {
 
     async fn log_in(self, tokens: &TokenStore, show: impl FnOnce(&str)) -> Result<()> {
         let server = server_url(&self.config.url)?;
+        // Before the user is asked: the tokens can be kept.
+        drop(tokens.lock().await?);
+        tokens.read()?;
         let (mut manager, metadata) = discovered(&server).await?;
         let port = self.config.oauth.callback_port;
         let redirect = Redirect::listen(port).await.map_err(|source| Error::Listen {
@@ -127,8 +130,8 @@ fn server_url(text: &str) -> Result<Url> {
 async fn discovered(server: &Url) -> Result<(AuthorizationManager, AuthorizationMetadata)> {
     let http = Arc::new(OAuthHttp::of(server));
     let mut manager =
-        AuthorizationManager::new_with_oauth_http_client(server.as_str(), http).await.map_err(failed)?;
-    let found = manager.resolve_metadata().await.map_err(failed)?;
+        AuthorizationManager::new_with_oauth_http_client(server.as_str(), http).await.map_err(because)?;
+    let found = manager.resolve_metadata().await.map_err(because)?;
     if !found.source.is_discovered() {
         return Err(failed("it names no authorization server (no metadata of OAuth)"));
     }
@@ -153,7 +156,7 @@ async fn client(
         return Ok(client);
     }
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
-    manager.register_client("lm", redirect_uri, &scopes).await.map_err(failed)
+    manager.register_client("lm", redirect_uri, &scopes).await.map_err(because)
 }
 
 /// Value of a parameter of the address for the browser.
@@ -199,6 +202,13 @@ impl Finished {
 
 fn failed(error: impl Display) -> Error {
     Error::Login { message: shown(&error.to_string()) }
+}
+
+/// [`failed`] with the causes of the error.
+fn because(error: impl std::error::Error) -> Error {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let texts = std::iter::once(error.to_string()).chain(causes.map(ToString::to_string));
+    failed(texts.collect::<Vec<_>>().join(": "))
 }
 
 /// A text of another program in an error: the beginning, on one line.
