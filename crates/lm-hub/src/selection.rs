@@ -5,14 +5,17 @@ use std::collections::BTreeMap;
 use crate::{Error, ModelName, RepoPath, Result};
 
 /// Names of the files that a model is read from, besides its weights.
-const TEXTS: [&str; 10] = [
+const TEXTS: [&str; 13] = [
     "adapter_config.json",
     "chat_template.jinja",
     "chat_template.json",
     "config.json",
+    "config_sentence_transformers.json",
     "generation_config.json",
     "model.safetensors.index.json",
+    "modules.json",
     "quantize_config.json",
+    "sentence_bert_config.json",
     "special_tokens_map.json",
     "tokenizer.json",
     "tokenizer_config.json",
@@ -165,7 +168,18 @@ fn is_model_safetensors(path: &RepoPath) -> bool {
 }
 
 fn is_text(path: &RepoPath) -> bool {
-    TEXTS.contains(&path.as_str()) || (path.folder() == TEMPLATES && path.file_name().ends_with(".jinja"))
+    TEXTS.contains(&path.as_str())
+        || (path.folder() == TEMPLATES && path.file_name().ends_with(".jinja"))
+        || is_of_module(path)
+}
+
+/// Returns true for a file of a module of sentence-transformers: `1_Pooling/config.json`.
+fn is_of_module(path: &RepoPath) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let is_module = path.folder().split_once('_').is_some_and(|(index, name)| {
+        is_number(index) && !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric())
+    });
+    is_module && ["config.json", "model.safetensors"].contains(&path.file_name())
 }
 
 fn is_card_or_terms(path: &RepoPath) -> bool {
@@ -268,6 +282,22 @@ mod tests {
         let tensors = select("a/b", &["x.gguf", "model.safetensors", "config.json"]).expect("tensors");
         assert_eq!(tensors, ["config.json", "model.safetensors"]);
     }
+
+    #[test]
+    fn modules_of_sentence_transformers_come_with_the_model() {
+        let expected = [
+            "1_Pooling/config.json",
+            "2_Dense/config.json",
+            "2_Dense/model.safetensors",
+            "config_sentence_transformers.json",
+            "model.safetensors",
+            "modules.json",
+            "sentence_bert_config.json",
+        ];
+        let others = ["2_Dense/pytorch_model.bin", "onnx/model.safetensors", "1_x/y/config.json"];
+        assert_eq!(select("a/b", &[&expected[..], &others].concat()).expect("a model"), expected);
+    }
+
     #[test]
     fn gguf_model_comes_with_one_vision_tower() {
         for (towers, expected) in [
