@@ -5,13 +5,13 @@ use std::num::NonZeroUsize;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use lm_conversation::{CancelHandle, Engine};
-use lm_session::{AdapterId, EmbedParams, Pooling, TextSegment, normalized};
+use lm_session::{AdapterId, EmbedInput, EmbedParams, EmbeddingConfig, Pooling, normalized};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Result};
-use crate::fields::{Fields, word};
+use crate::fields::{Fields, shown, word};
 use crate::limits::Limits;
 use crate::ollama::KeepAlive;
 use crate::request_body::RequestBody;
@@ -38,14 +38,45 @@ pub struct EmbeddingRequest {
     pub inputs: TextInputs,
     /// Form of the vectors in the response.
     pub encoding: EmbeddingEncoding,
-    /// Number of first elements to keep; the shortened vectors have length 1 again. `None`: all.
+    /// Number of first elements to keep; shortened vectors have length 1 again, except where `normalize` or
+    /// the model's files say that vectors are not normalised. `None`: all.
     pub dimensions: Option<usize>,
-    /// Pooling, of the extension `pooling`; the mean by default.
-    pub pooling: Pooling,
+    /// Pooling, of the extension `pooling`. `None`: the model's own, or else the mean.
+    pub pooling: Option<Pooling>,
+    /// True for vectors of length 1, of the extension `normalize`. `None`: as the model's files say; true
+    /// without such files.
+    pub normalize: Option<bool>,
+    /// Prompt before each text, of the extensions `prompt` and `prompt_name`.
+    pub prompt: EmbeddingPrompt,
     /// Cancels the request.
     pub cancel: CancelHandle,
     /// Time for which the model stays in memory after the request; `None` is the server's own.
     pub keep_alive: Option<KeepAlive>,
+}
+
+/// Choice of the prompt before the texts of a request. Token ids get none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum EmbeddingPrompt {
+    /// The model's default.
+    #[default]
+    Default,
+    /// A prompt of the model's files, by name: `query`, `document` and others.
+    Name(String),
+    /// This text.
+    Text(String),
+}
+
+impl EmbeddingPrompt {
+    fn of<'a>(&'a self, config: &'a EmbeddingConfig) -> Result<&'a str> {
+        match self {
+            Self::Default => Ok(config.default_prompt()),
+            Self::Text(text) => Ok(text),
+            Self::Name(name) => config.prompt(name).ok_or_else(|| {
+                let expected = format!("a prompt of the model: {}", config.prompt_names().join(", "));
+                ApiError::unexpected("prompt_name", shown(&name.as_str().into()), &expected)
+            }),
+        }
+    }
 }
 
 /// Form of a vector in a response.
@@ -64,6 +95,7 @@ pub enum EmbeddingEncoding {
 enum PoolingName {
     Mean,
     Last,
+    Cls,
 }
 
 /// Fields that all APIs have.
@@ -83,9 +115,15 @@ struct FormFields {
     /// Form of the vectors.
     #[serde(default, deserialize_with = "word")]
     encoding_format: Option<EmbeddingEncoding>,
-    /// Pooling of the tokens' states.
+    /// Pooling of the tokens' states; the model's own, or else the mean, if absent.
     #[serde(default, deserialize_with = "word")]
     pooling: Option<PoolingName>,
+    /// Vectors of length 1; as the model's files say if absent.
+    normalize: Option<bool>,
+    /// Name of the prompt before each text: `query`, `document`, or another one of the model's files.
+    prompt_name: Option<String>,
+    /// Text of the prompt before each text, in place of one of the model's.
+    prompt: Option<String>,
 }
 
 /// Fields of other servers.
@@ -93,7 +131,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("add_special_tokens", &["true"]),
     ("embd_normalize", &["2"]),
     ("messages", &[]),
-    ("normalize", &["true"]),
     ("truncate_prompt_tokens", &[]),
     ("use_activation", &["true"]),
 ];
@@ -124,12 +161,22 @@ impl EmbeddingRequest {
     pub fn from_json_within(body: Value, limits: &Limits) -> Result<Self> {
         let fields = Fields::open(body, &BODY)?;
         let form: FormFields = fields.read()?;
-        let pooling = match form.pooling {
-            Some(PoolingName::Last) => Pooling::Last,
-            Some(PoolingName::Mean) | None => Pooling::Mean,
+        let pooling = form.pooling.map(|name| match name {
+            PoolingName::Mean => Pooling::Mean,
+            PoolingName::Last => Pooling::Last,
+            PoolingName::Cls => Pooling::Cls,
+        });
+        let prompt = match (form.prompt, form.prompt_name) {
+            (Some(text), _) => EmbeddingPrompt::Text(text),
+            (None, Some(name)) => EmbeddingPrompt::Name(name),
+            (None, None) => EmbeddingPrompt::Default,
         };
+        // Of llama.cpp's field, only 2 is supported: length 1.
+        let of_llama_cpp = fields.values().contains_key("embd_normalize").then_some(true);
+        let (encoding, normalize) =
+            (form.encoding_format.unwrap_or_default(), form.normalize.or(of_llama_cpp));
         let request = fields.into_group::<InputFields>()?.request(limits)?;
-        Ok(Self { encoding: form.encoding_format.unwrap_or_default(), pooling, ..request })
+        Ok(Self { encoding, pooling, normalize, prompt, ..request })
     }
 }
 
@@ -141,7 +188,9 @@ impl InputFields {
             inputs: TextInputs::read(self.input, "input", limits.embedding_inputs)?,
             encoding: EmbeddingEncoding::default(),
             dimensions: self.dimensions.map(NonZeroUsize::get),
-            pooling: Pooling::default(),
+            pooling: None,
+            normalize: None,
+            prompt: EmbeddingPrompt::Default,
             cancel: CancelHandle::new(),
             keep_alive: None,
         })
@@ -173,25 +222,29 @@ impl Embeddings {
         Self { engine, adapter }
     }
 
-    /// Answers a request with a list of embeddings, each of length 1.
+    /// Answers a request with a list of embeddings, each of length 1 unless the request or the model's files
+    /// say otherwise.
     ///
     /// # Errors
     /// When the request is invalid for the model, or its execution fails.
     pub fn create(&self, request: &EmbeddingRequest) -> Result<Value> {
-        let size = self.engine.model_info().hidden_size;
+        let size = self.engine.embedding_size();
         let dimensions = request.dimensions.unwrap_or(size);
         if dimensions > size {
             let message = format!("`dimensions` is {dimensions}, the model's embeddings have {size}");
             return Err(ApiError::invalid_param("dimensions", message));
         }
-        let texts = request.inputs.ids(&self.engine, |text| TextSegment::Content(text))?;
-        let tokens: usize = texts.iter().map(Vec::len).sum();
-        let (pooling, cancel) = (request.pooling, request.cancel.clone());
-        let params = EmbedParams { pooling, adapter: self.adapter, cancel };
+        let config = self.engine.embedding_config();
+        let texts = request.inputs.to_embed(&self.engine, request.prompt.of(config)?)?;
+        let tokens: usize = texts.iter().map(|EmbedInput { ids, .. }| ids.len()).sum();
+        let EmbeddingRequest { pooling, normalize, .. } = *request;
+        let params =
+            EmbedParams { pooling, normalize, adapter: self.adapter, cancel: request.cancel.clone() };
+        let is_normalized = normalize.unwrap_or(config.is_normalized());
         let vectors = self.engine.embed_all(texts, &params).enumerate();
         let data = vectors.map(|(index, vector)| {
             let vector = vector.map_err(|error| api_error(&request.inputs.path(index), error))?;
-            let vector = shortened(vector, dimensions);
+            let vector = shortened(vector, dimensions, is_normalized);
             let embedding = request.encoding.json(&vector);
             Ok(json!({"object": "embedding", "index": index, "embedding": embedding}))
         });
@@ -204,13 +257,13 @@ impl Embeddings {
     }
 }
 
-/// First elements of a vector, scaled to length 1 again if there are others.
-fn shortened(mut vector: Vec<f32>, dimensions: usize) -> Vec<f32> {
+/// First elements of a vector, which are scaled to length 1 again if there are others and it had that length.
+fn shortened(mut vector: Vec<f32>, dimensions: usize, is_normalized: bool) -> Vec<f32> {
     if dimensions >= vector.len() {
         return vector;
     }
     vector.truncate(dimensions);
-    normalized(vector)
+    if is_normalized { normalized(vector) } else { vector }
 }
 
 impl EmbeddingEncoding {

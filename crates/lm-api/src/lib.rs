@@ -41,7 +41,7 @@ pub use chat_completions::{
     ChunkWriter, CompletionHead, completion, response_format, tool_choice, tool_choice_word,
 };
 pub use completions::{CompletionRequest, InfillWriter, TextWriter};
-pub use embeddings::{EmbeddingEncoding, EmbeddingRequest, Embeddings};
+pub use embeddings::{EmbeddingEncoding, EmbeddingPrompt, EmbeddingRequest, Embeddings};
 pub use error::{ApiError, PromptLength, Result};
 pub use fields::Fields;
 pub use ids::random_id;

@@ -1,7 +1,7 @@
 //! Texts of a request that has no messages: one, or an array of them.
 
 use lm_conversation::Engine;
-use lm_session::{Error as Session, TextSegment, TokenId};
+use lm_session::{EmbedInput, Error as Session, TextSegment, TokenId};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
@@ -72,27 +72,39 @@ impl TextInputs {
         engine: &Engine,
         segment: for<'a> fn(&'a str) -> TextSegment<'a>,
     ) -> Result<Vec<Vec<TokenId>>> {
+        let encode = |text: &str| Ok(engine.tokenizer().encode_with_special_tokens(segment(text))?.into());
+        Ok(self.inputs(engine, encode)?.into_iter().map(|input| input.ids).collect())
+    }
+
+    /// Inputs for embeddings; texts are preceded by `prompt`.
+    pub(crate) fn to_embed(&self, engine: &Engine, prompt: &str) -> Result<Vec<EmbedInput>> {
+        self.inputs(engine, |text| EmbedInput::of_text(engine, prompt, text))
+    }
+
+    fn inputs(
+        &self,
+        engine: &Engine,
+        encode: impl Fn(&str) -> Result<EmbedInput, Session>,
+    ) -> Result<Vec<EmbedInput>> {
         let texts = self.texts.iter().enumerate();
-        texts.map(|(index, input)| input.ids(engine, segment, &self.path(index))).collect()
+        texts.map(|(index, input)| input.encoded(engine, &encode, &self.path(index))).collect()
     }
 }
 
 impl TextInput {
-    fn ids(
+    fn encoded(
         &self,
         engine: &Engine,
-        segment: for<'a> fn(&'a str) -> TextSegment<'a>,
+        encode: impl Fn(&str) -> Result<EmbedInput, Session>,
         at: &str,
-    ) -> Result<Vec<TokenId>> {
-        let (tokenizer, width) = (engine.tokenizer(), engine.model_info().logits_width);
-        let ids = match self {
-            Self::Ids(ids) => ids.clone(),
-            Self::Text(text) => tokenizer
-                .encode_with_special_tokens(segment(text))
-                .map_err(|error| api_error(at, error.into()))?,
+    ) -> Result<EmbedInput> {
+        let width = engine.model_info().logits_width;
+        let input = match self {
+            Self::Ids(ids) => ids.clone().into(),
+            Self::Text(text) => encode(text).map_err(|error| api_error(at, error))?,
         };
-        match ids.iter().find(|&&id| id as usize >= width) {
-            None => Ok(ids),
+        match input.ids.iter().find(|&&id| id as usize >= width) {
+            None => Ok(input),
             Some(id) => {
                 let message = format!("`{at}` has the token id {id}, the model has ids below {width}");
                 Err(ApiError::invalid_param(at, message))

@@ -39,7 +39,7 @@ fn every_input_form_equals_the_engine() {
         ids.expect("it encodes")
     });
     for (name, pooling) in [("mean", Pooling::Mean), ("last", Pooling::Last)] {
-        let params = EmbedParams { pooling, ..EmbedParams::default() };
+        let params = EmbedParams { pooling: Some(pooling), ..EmbedParams::default() };
         let expected = ids.clone().map(|ids| engine.embed(&ids, &params).expect("a vector"));
         let inputs = [
             (json!(texts[0]), 1),
@@ -88,6 +88,33 @@ fn truncated_embeddings_are_normalized() {
 }
 
 #[test]
+fn prompt_precedes_texts_alone() {
+    let engine = engine();
+    let vector = |body: Value| floats(&create(&engine, body).expect("a vector")["data"][0]["embedding"]);
+    let whole = vector(json!({"input": "query: hello"}));
+    assert_eq!(vector(json!({"input": "hello", "prompt": "query: "})), whole);
+    assert_eq!(vector(json!({"input": "hello", "prompt": "query: ", "prompt_name": "query"})), whole);
+    let (text, ids) = (vector(json!({"input": "hello"})), vector(json!({"input": [5, 6]})));
+    assert_ne!(text, whole);
+    for name in ["query", "document"] {
+        assert_eq!(vector(json!({"input": "hello", "prompt_name": name})), text, "the model has none");
+    }
+    assert_eq!(vector(json!({"input": [5, 6], "prompt": "query: "})), ids);
+}
+
+#[test]
+fn vectors_are_normalized_unless_the_request_says_otherwise() {
+    let engine = engine();
+    let vector = |body: Value| floats(&create(&engine, body).expect("a vector")["data"][0]["embedding"]);
+    let raw = vector(json!({"input": "hello", "normalize": false}));
+    assert!((raw.iter().map(|v| v * v).sum::<f32>() - 1.0).abs() > 1e-3);
+    let length_1 = vector(json!({"input": "hello"}));
+    assert_eq!(lm_session::normalized(raw.clone()), length_1);
+    assert_eq!(vector(json!({"input": "hello", "normalize": true, "embd_normalize": 2})), length_1);
+    assert_eq!(vector(json!({"input": "hello", "normalize": false, "dimensions": 3})), raw[..3]);
+}
+
+#[test]
 fn invalid_field_is_named() {
     let engine = engine();
     let (width, size) = (engine.model_info().logits_width, engine.model_info().hidden_size);
@@ -116,6 +143,9 @@ fn invalid_field_is_named() {
         (json!({"input": "a", "dimensions": -1}), "dimensions"),
         (json!({"input": "a", "dimensions": size + 1}), "dimensions"),
         (json!({"input": "a", "pooling": "max"}), "pooling"),
+        (json!({"input": "a", "normalize": "yes"}), "normalize"),
+        (json!({"input": "a", "prompt_name": "STS"}), "prompt_name"),
+        (json!({"input": "a", "prompt": 7}), "prompt"),
         (json!({"input": "a", "model": 7}), "model"),
     ] {
         let shown = body.to_string();

@@ -127,7 +127,7 @@ fn table_has_every_field_of_the_bodies() {
         let fields = schema["properties"].as_object().expect("properties");
         let is_refused = |name: &str| fields[name]["description"] == "Not supported.";
         // Extensions of this server, and older names.
-        let own = ["format", "pooling", "max_reasoning_tokens", "output_format"];
+        let own = ["format", "pooling", "prompt", "max_reasoning_tokens", "output_format"];
         let missing: Vec<_> = fields
             .keys()
             .filter(|name| !is_refused(name) && !own.contains(&name.as_str()))

@@ -1,5 +1,8 @@
 //! `lm embed`: vectors of texts, and `lm batch` with embedding requests.
 
+use std::fs;
+use std::path::Path;
+
 use crate::json_lines;
 use crate::json_lines::{answers, failing};
 use crate::program::{lm, pocket_folder, shown};
@@ -83,4 +86,53 @@ fn batch_mixes_embeddings_and_completions() {
     assert_eq!(answers[2]["response"]["status_code"], 400);
     assert_eq!(answers[2]["response"]["body"]["error"]["param"], "dimensions");
     assert_eq!((&answers[3]["response"], &answers[3]["error"]["param"]), (&Value::Null, &json!("url")));
+}
+
+/// Folder with the files of sentence-transformers, like Qwen3-Embedding's.
+fn embedding_folder() -> tempfile::TempDir {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/embeddings/sentence-transformers");
+    let folder = tempfile::tempdir().expect("a folder");
+    for part in ["model", "last", "last/1_Pooling", "last/2_Normalize"] {
+        let target = folder.path().join(part.split_once('/').map_or("", |(_, module)| module));
+        fs::create_dir_all(&target).expect("a folder");
+        for entry in fs::read_dir(data.join(part)).expect("a folder").map(|entry| entry.expect("an entry")) {
+            if entry.path().is_file() {
+                fs::copy(entry.path(), target.join(entry.file_name())).expect("a copy");
+            }
+        }
+    }
+    folder
+}
+
+fn far(a: &[f64], b: &Value) -> f64 {
+    let b = b.as_array().expect("a vector");
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b.as_f64().expect("a number")).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn folder_of_sentence_transformers_decides() {
+    let golden = include_str!("../../../testdata/embeddings/sentence-transformers/golden.json");
+    let golden: Value = serde_json::from_str(golden).expect("JSON");
+    let case = |key: &str, value: &Value| {
+        let cases = golden["last"].as_array().expect("cases");
+        cases.iter().find(|case| case[key] == *value && case["text"] != "rain").expect("a case").clone()
+    };
+    let folder = embedding_folder();
+    let model = shown(folder.path());
+    let embed = |args: &[&str], case: &Value| {
+        let line = case["text"].to_string();
+        let answer = answers("embed", &[&["-m", model, "--kv", "f32"], args].concat(), &line).remove(0);
+        assert_eq!(answer["tokens"], case["tokens"]);
+        far(&vector(&answer), &case["vector"])
+    };
+    assert!(embed(&[], &case("prompt_name", &Value::Null)) < 1e-4);
+    assert!(embed(&["--prompt", "query"], &case("prompt_name", &json!("query"))) < 1e-4);
+    assert!(embed(&["--prompt", "Query: "], &case("prompt", &json!("Query: "))) < 1e-4);
+    let query = case("prompt_name", &json!("query"));
+    let body = json!({"input": query["text"], "prompt_name": "query", "dimensions": 16});
+    let answer = answers("batch", &[model, "--kv", "f32"], &body.to_string()).remove(0);
+    assert!(far(&vector(&answer["data"][0]), &query["short"]) < 1e-4);
+    let run = lm(&["embed", "-m", model, "--prompt", "STS", "a"], "");
+    assert!(run.err.contains("expected one of document, query"), "{}", run.err);
 }

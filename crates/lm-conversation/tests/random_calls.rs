@@ -123,6 +123,7 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
         tokenizer: Arc::new(tokenizer),
         chat_template: None,
         generation_config: GenerationConfig::default(),
+        embedding: Arc::default(),
         name: "random".to_owned(),
         adapters: Vec::new(),
         adapter_loader: None,

@@ -22,3 +22,9 @@ pub const WEIGHTS: &str = "model.safetensors";
 pub const WEIGHTS_INDEX: &str = "model.safetensors.index.json";
 /// Model card.
 pub const MODEL_CARD: &str = "README.md";
+/// Modules of a model of sentence-transformers.
+pub const MODULES: &str = "modules.json";
+/// Prompts of a model of sentence-transformers.
+pub const SENTENCE_TRANSFORMERS: &str = "config_sentence_transformers.json";
+/// Settings of the first module of a model of sentence-transformers.
+pub const SENTENCE_BERT: &str = "sentence_bert_config.json";

@@ -8,6 +8,7 @@ mod causal_lm;
 mod checkpoint;
 mod config;
 mod decoder;
+mod embedding_config;
 mod encoders;
 mod error;
 mod gguf;
@@ -33,6 +34,7 @@ pub use batch::{
 pub use causal_lm::{CausalLm, ModelInfo};
 pub use checkpoint::TensorInfo;
 pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
+pub use embedding_config::{Dense, EmbeddingConfig, EmbeddingLayer, Pooling, normalized};
 pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
 pub use imatrix::{Calibration, ImportanceMatrix, LayerSums};

@@ -21,6 +21,7 @@ mod pack_cache;
 #[path = "common/prompt.rs"]
 mod prompt;
 mod quantized;
+mod sentence_transformers;
 #[path = "../../../testdata/shared.rs"]
 mod shared;
 mod vision;

@@ -33,13 +33,12 @@ pub use constraint::{
 pub use engine::{Engine, EngineActivity, EngineTask, MediaTokens, ModelState, Models};
 pub use error::{Error, GrammarErrorKind, Result};
 pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
-pub use generate::{Pooling, normalized};
 pub use ids::AdapterId;
 pub use lm_media::{AudioLimits, DecodeLimits};
 pub use lm_model::{
-    Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, Footprint, GenerationConfig,
-    ImageOptions, KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
-    PAGE_LEN, WeightFormat,
+    Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, EmbeddingConfig, Footprint,
+    GenerationConfig, ImageOptions, KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder,
+    ModelInfo, PAGE_LEN, Pooling, WeightFormat, normalized,
 };
 pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use media::{Media, Prompt, PromptPiece};
@@ -53,5 +52,7 @@ pub use sampling::{
     Chain, FilterFactory, History, LogitsFilter, Masked, SamplerParams, TokenLogits, TokenLogprobs,
 };
 pub use saved::{CacheSave, SaveOptions, SavedCache, SavedError, SavedFile, SavedTokens};
-pub use session::{EmbedParams, Generation, GenerationStream, Replayed, SavedSession, Session, TextScore};
+pub use session::{
+    EmbedInput, EmbedParams, Generation, GenerationStream, Replayed, SavedSession, Session, TextScore,
+};
 pub use speculation::{DraftModel, Speculation};

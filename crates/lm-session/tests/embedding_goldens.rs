@@ -35,7 +35,9 @@ fn embeddings_equal_transformers() {
         let engine = engine(&name);
         for Prompt { ids, mean, last } in prompts {
             for (pooling, expected) in [(Pooling::Mean, mean), (Pooling::Last, last)] {
-                let got = engine.embed(&ids, &EmbedParams { pooling, ..EmbedParams::default() }).unwrap();
+                let got = engine
+                    .embed(&ids, &EmbedParams { pooling: Some(pooling), ..EmbedParams::default() })
+                    .unwrap();
                 assert_eq!((got.len(), expected.len()), (engine.model_info().hidden_size, got.len()));
                 let far = got.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 println!("{name}, {} tokens, {pooling:?}: {far:.1e}", ids.len());

@@ -27,6 +27,7 @@ mod sampling_threads;
 mod saved_cache;
 mod saved_session;
 mod scoring;
+mod sentence_transformers;
 #[path = "../../../testdata/shared.rs"]
 mod shared;
 mod speculation;

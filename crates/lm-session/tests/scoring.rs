@@ -238,7 +238,9 @@ fn embeddings_are_pooled_hidden_states() {
         let engine =
             Engine::new(tiny(name), EngineSettings { prefill_chunk: 11, ..EngineSettings::default() });
         let engine = engine.unwrap();
-        let embed = |pooling| engine.embed(&ids, &EmbedParams { pooling, ..EmbedParams::default() }).unwrap();
+        let embed = |pooling| {
+            engine.embed(&ids, &EmbedParams { pooling: Some(pooling), ..EmbedParams::default() }).unwrap()
+        };
         for (pooling, pooled) in [(Pooling::Mean, mean.collect::<Vec<_>>()), (Pooling::Last, last.collect())]
         {
             let length = pooled.iter().map(|value| value * value).sum::<f64>().sqrt();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tokenizers::{Encoding, NormalizedString, Normalizer, Token};
+use tokenizers::{Encoding, NormalizedString, Normalizer, PostProcessor as _, Token};
 
 use crate::added_tokens::AddedTokens;
 use crate::guarded::guarded;
@@ -176,10 +176,21 @@ impl Tokenizer {
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the text.
     pub fn encode_with_special_tokens(&self, text: TextSegment<'_>) -> Result<Vec<TokenId>> {
-        let ids = self.encode_segments(&[text])?;
-        if self.inner.get_post_processor().is_none() {
+        self.encode_separate(&[text], usize::MAX)
+    }
+
+    /// [`encode_with_special_tokens`](Self::encode_with_special_tokens) of the concatenated segments as one
+    /// text, of which the end is cut off if there are more than `max_tokens`.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the text.
+    pub fn encode_separate(&self, segments: &[TextSegment<'_>], max_tokens: usize) -> Result<Vec<TokenId>> {
+        let mut ids = self.encode_segments(segments)?;
+        let Some(processor) = self.inner.get_post_processor() else {
+            ids.truncate(max_tokens);
             return Ok(ids);
-        }
+        };
+        ids.truncate(max_tokens.saturating_sub(processor.added_tokens(false)));
         // Post-processors read only the number of tokens, not texts and offsets.
         let tokens = ids.into_iter().map(|id| Token::new(id, String::new(), (0, 0))).collect();
         let encoding = guarded(|| self.inner.post_process(Encoding::from_tokens(tokens, 0), None, true))?;

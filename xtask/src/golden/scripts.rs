@@ -35,6 +35,7 @@ pub(super) const VERSIONS: &[(&str, &str)] = &[
     ("peft", "0.21.2"),
     ("pillow", "12.3.0"),
     ("safetensors", "0.8.0"),
+    ("sentence-transformers", "6.2.0"),
     ("soundfile", "0.14.0"),
     ("tokenizers", "0.23.3"),
     ("torch", "2.15.0"),
@@ -77,6 +78,14 @@ pub(super) const SCRIPTS: &[Script] = &[
         packages: TRANSFORMERS,
         needs: None,
         writes: &["testdata/embeddings/golden.json"],
+    },
+    Script {
+        name: "embeddings/sentence-transformers",
+        folder: "testdata/embeddings",
+        command: &["generate_sentence_transformers.py"],
+        packages: &["sentence-transformers", "tokenizers", "torch", "transformers"],
+        needs: None,
+        writes: &["testdata/embeddings/sentence-transformers"],
     },
     Script {
         name: "groups",

@@ -25,7 +25,7 @@ A line is the body of an OpenAI chat completion: messages, tools, max_tokens, te
 stop, n, logprobs, and so on; or a line of an OpenAI batch file:
   {"custom_id": …, "method": "POST", "url": "/v1/chat/completions", "body": {…}}
 A body with `input`, or the url /v1/embeddings, asks for embeddings: input (text, token ids, or an
-array of either), encoding_format (float or base64), dimensions, pooling (mean or last).
+array of either), encoding_format (float or base64), dimensions, pooling (mean, last or cls), normalize, prompt_name, prompt.
 
 Each line has one answer, in the order of the lines: the response body or {"error": {…}}; for a
 line of a batch file {"id", "custom_id", "response": {"status_code", "body"}, "error"}. A line that

@@ -50,6 +50,7 @@ impl Vocabulary {
                 tokenizer: Arc::clone(&self.tokenizer),
                 chat_template: None,
                 generation_config: GenerationConfig::default(),
+                embedding: Arc::default(),
                 name: "random".to_owned(),
                 adapters: Vec::new(),
                 adapter_loader: None,

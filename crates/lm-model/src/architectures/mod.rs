@@ -117,12 +117,16 @@ impl Architecture {
     }
 
     /// Chooses between a tied and a separate output head by the files, as transformers does: a tied head
-    /// becomes separate if the files contain one whose values differ from the embedding's.
+    /// becomes separate if the files contain one whose values differ from the embedding's. A decoder stored
+    /// without its head, for embeddings, has a tied one, which is not used.
     pub(crate) fn choose_head(&self, spec: &mut DecoderSpec, checkpoint: &Checkpoint) {
         let [head, embedding] = [Param::OutputHead, Param::Embedding].map(|param| (self.weight_name)(param));
         if spec.output_head == OutputHead::Tied && checkpoint.differ(&head, &embedding) {
             tracing::warn!(head, "`tie_word_embeddings` is passed over: the files have another output head");
             spec.output_head = OutputHead::Separate;
+        }
+        if checkpoint.is_of_base_model() && !checkpoint.contains(&head) {
+            spec.output_head = OutputHead::Tied;
         }
     }
 

@@ -54,6 +54,12 @@ impl Checkpoint {
         Err(self.unsupported_type(name, stored, &dtype.to_string()))
     }
 
+    /// Values of a float tensor of this shape.
+    pub(crate) fn values_of_shape(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
+        self.check_shape(name, self.stored(name)?, shape)?;
+        self.vector(&TensorLocation::whole(name))
+    }
+
     /// Fails on a tensor that `is_known` rejects.
     pub(crate) fn check_no_others(&self, architecture: &str, is_known: impl Fn(&str) -> bool) -> Result<()> {
         match self.tensors.iter().find(|(name, _)| !is_known(name)) {

@@ -30,7 +30,7 @@ use serde::Deserialize;
 
 use self::fp8_mxfp4_scales::{Scales, StoredScales};
 use self::gptq_awq_groups::{Groups, StoredGroups, bytes_of};
-use self::names::text_model_name;
+use self::names::{is_of_base_model, text_model_name};
 use self::stored_rows::{Coding, Run};
 use self::tensor_location::{ColumnRange, RowRange, TensorSlice};
 use crate::error::{Error, Result};
@@ -44,6 +44,8 @@ pub(crate) struct Checkpoint {
     tensors: BTreeMap<String, StoredTensor>,
     /// Tensors stored in parts: the names of the parts, whose rows follow each other.
     joined: BTreeMap<String, Vec<String>>,
+    /// True if the tensors are those of a decoder without its head, as an embedding model stores it.
+    of_base_model: bool,
 }
 
 /// Location and form of a tensor.
@@ -136,12 +138,14 @@ impl Checkpoint {
 
     /// Creates an empty checkpoint; `location` is the location of its tensors, for messages.
     pub(crate) fn new(location: String) -> Self {
-        Self { location, files: Vec::new(), tensors: BTreeMap::new(), joined: BTreeMap::new() }
+        let (tensors, joined) = (BTreeMap::new(), BTreeMap::new());
+        Self { location, files: Vec::new(), tensors, joined, of_base_model: false }
     }
 
     /// Adds a safetensors file.
     fn add_file(&mut self, file: &str, bytes: FileBytes) -> Result<()> {
         let entries = safetensors_tensors(file, &bytes)?;
+        self.of_base_model |= entries.iter().any(|entry| is_of_base_model(&entry.name));
         let stored = entries.into_iter().map(|SafetensorsTensor { name, dtype, shape, range }| {
             let ty = TensorType::Plain(dtype);
             let (order, values) = (RowOrder::default(), StoredValues::default());
@@ -207,6 +211,11 @@ impl Checkpoint {
         let bytes = |stored: &StoredTensor| self.files[stored.file].1.get(stored.range.clone());
         let form = |stored: &StoredTensor| (stored.ty, matches!(stored.coding, StoredCoding::Rows));
         form(one) != form(other) || form(one).1 && bytes(one) != bytes(other)
+    }
+
+    /// Returns true for the tensors of a decoder without its head.
+    pub(crate) fn is_of_base_model(&self) -> bool {
+        self.of_base_model
     }
 
     /// Shape of a tensor.

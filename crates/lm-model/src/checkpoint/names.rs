@@ -158,12 +158,21 @@ impl fmt::Display for Piece {
 /// Prefix of module names in PEFT's files.
 pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 
-/// Maps a tensor name of a multimodal checkpoint, or of an adapter to one, to its name in a text-only
-/// checkpoint.
+/// Starts of the names in a checkpoint of a decoder without its head.
+const OF_BASE_MODEL: [&str; 4] = ["embed_tokens.", "layers.", "norm.", "embedding_norm."];
+
+/// Returns true for a tensor of a checkpoint of a decoder without its head: its name has no `model.` before
+/// it.
+pub(crate) fn is_of_base_model(name: &str) -> bool {
+    OF_BASE_MODEL.iter().any(|start| name.starts_with(start))
+}
+
+/// Maps a tensor name of a multimodal checkpoint, of a decoder without its head, or of an adapter to one, to
+/// its name in a text-only checkpoint.
 ///
 /// # Source
 /// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`), SmolVLM
-/// (`model.text_model.…`) and Nemotron-H (`backbone.…`, a text-only one).
+/// (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one) and Qwen3-Embedding (`layers.…`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
@@ -171,6 +180,7 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     const PREFIXES: [&str; 4] =
         ["backbone.", "language_model.model.", "model.language_model.", "model.text_model."];
     let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let inner = inner.or_else(|| Some(name).filter(|name| is_of_base_model(name)));
     match (inner, name.strip_prefix("language_model.lm_head.")) {
         (Some(inner), _) => format!("model.{inner}").into(),
         (None, Some(head)) => format!("lm_head.{head}").into(),

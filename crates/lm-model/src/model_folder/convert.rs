@@ -11,12 +11,13 @@ use super::quantized_file::QuantizedFile;
 use super::temp_output::TempOutput;
 use super::{ChatTemplateSource, ModelFolder};
 use crate::config::describe;
+use crate::embedding_config;
 use crate::error::{Error, Result, io_error};
 use crate::imatrix::ImportanceMatrix;
 use crate::loader::LoadProgress;
 
-/// Files of a copy besides the config, the weights and the chat template, where the original has them:
-/// preprocessing of images and audio clips, and the adapter for audio.
+/// Files of a copy besides the config, the weights, the chat template and the settings of embeddings, where
+/// the original has them: preprocessing of images and audio clips, and the adapter for audio.
 const COPIED: [&str; 6] = [
     file_names::GENERATION_CONFIG,
     file_names::TOKENIZER,
@@ -100,7 +101,8 @@ impl ModelFolder {
 
     /// Writes everything except the weights; `texts` are files that replace those of the model.
     fn copy_texts(&self, folder: &Path, texts: &[(&str, String)], format: WeightFormat) -> Result<()> {
-        for name in COPIED {
+        let of_embeddings = embedding_config::files(&*self.files)?;
+        for name in COPIED.iter().copied().chain(of_embeddings.iter().map(String::as_str)) {
             if let Some(bytes) = self.files.read(name)? {
                 write_file(&folder.join(name), &bytes)?;
             }

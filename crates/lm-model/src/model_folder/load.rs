@@ -16,6 +16,7 @@ use crate::causal_lm::CausalLm;
 use crate::checkpoint::Checkpoint;
 use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
+use crate::embedding_config::EmbeddingConfig;
 use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::loader::{
@@ -38,6 +39,7 @@ struct Texts {
     tokenizer: Tokenizer,
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
+    embedding: EmbeddingConfig,
 }
 
 impl ModelFolder {
@@ -71,7 +73,7 @@ impl ModelFolder {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(_) => read(), // No thread is available.
             };
-            let Texts { tokenizer, chat_template, generation_config } = texts?;
+            let Texts { tokenizer, chat_template, generation_config, embedding } = texts?;
             let Weights { model, adapters, audio_adapter, vision, audio } = model?;
             let tokenizer = Arc::new(tokenizer);
             Ok(LoadedModel {
@@ -82,6 +84,7 @@ impl ModelFolder {
                 tokenizer,
                 chat_template,
                 generation_config,
+                embedding: Arc::new(embedding),
                 vision,
                 audio,
                 name: self.name.clone(),
@@ -95,7 +98,8 @@ impl ModelFolder {
         let chat_template = self.chat_template()?;
         let generation_config =
             GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
-        Ok(Texts { tokenizer, chat_template, generation_config })
+        let embedding = self.embedding_config()?;
+        Ok(Texts { tokenizer, chat_template, generation_config, embedding })
     }
 
     fn load_weights(

@@ -9,6 +9,7 @@ use lm_tokenizer::Tokenizer;
 use super::ChatTemplateSource;
 use crate::causal_lm::CausalLm;
 use crate::config::GenerationConfig;
+use crate::embedding_config::EmbeddingConfig;
 use crate::loader::{Adapter, AdapterLoader};
 use crate::media::{AudioEncoder, VisionEncoder};
 
@@ -49,6 +50,8 @@ pub struct LoadedModel {
     pub chat_template: Option<ChatTemplateSource>,
     /// Its recommended generation parameters.
     pub generation_config: GenerationConfig,
+    /// Computation of its embeddings.
+    pub embedding: Arc<EmbeddingConfig>,
     /// Name of the folder.
     pub name: String,
     /// Adapters of [`LoadOptions::adapters`], in their order.

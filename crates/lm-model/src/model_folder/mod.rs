@@ -26,6 +26,7 @@ use lm_tokenizer::{TokenId, Tokenizer};
 use crate::architectures::{self, Architecture};
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig, unsupported};
+use crate::embedding_config::EmbeddingConfig;
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::gguf_projector::Projector;
@@ -167,6 +168,16 @@ impl ModelFolder {
     /// When a file is not valid.
     pub fn generation_config(&self) -> Result<GenerationConfig> {
         Ok(GenerationConfig::read(&*self.files)?)
+    }
+
+    /// Reads the files of sentence-transformers (`modules.json`, `1_Pooling/config.json`,
+    /// `config_sentence_transformers.json` and others), which may be absent.
+    ///
+    /// # Errors
+    /// When a file is not valid, or names a module, a mode of pooling or an activation that is not
+    /// implemented.
+    pub fn embedding_config(&self) -> Result<EmbeddingConfig> {
+        EmbeddingConfig::read(&*self.files, &self.config()?)
     }
 
     /// Licence of the model: the `license` line at the head of the model card `README.md`, or

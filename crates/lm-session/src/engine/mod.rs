@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use lm_model::{
-    ChatTemplateSource, GenerationConfig, LoadOptions, LoadProgress, LoadedModel, ModelFolder, ModelInfo,
+    ChatTemplateSource, EmbeddingConfig, GenerationConfig, LoadOptions, LoadProgress, LoadedModel,
+    ModelFolder, ModelInfo,
 };
 use lm_tokenizer::{TokenId, Tokenizer};
 
@@ -86,6 +87,7 @@ struct Shared {
     info: ModelInfo,
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
+    embedding: Arc<EmbeddingConfig>,
     name: String,
     context_tokens: usize,
     speculation: Speculation,
@@ -117,7 +119,8 @@ impl Engine {
         settings: EngineSettings,
     ) -> Result<Self> {
         let media = EngineMedia::new(&loaded, &settings)?;
-        let LoadedModel { model, tokenizer, chat_template, generation_config, name, .. } = loaded.clone();
+        let LoadedModel { model, tokenizer, chat_template, generation_config, embedding, name, .. } =
+            loaded.clone();
         let (adapters, loaded_adapters) = EngineAdapters::new(&loaded);
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
@@ -155,6 +158,7 @@ impl Engine {
             info,
             chat_template,
             generation_config,
+            embedding,
             name,
             context_tokens: capacity.context_tokens,
             speculation,
@@ -227,6 +231,11 @@ impl Engine {
     /// The model's recommended generation settings; see [`crate::SamplerParams::from_generation_config`].
     pub fn generation_config(&self) -> &GenerationConfig {
         &self.shared.generation_config
+    }
+
+    /// Computation of the model's embeddings, of the files of sentence-transformers in its folder.
+    pub fn embedding_config(&self) -> &Arc<EmbeddingConfig> {
+        &self.shared.embedding
     }
 
     /// Name of the model: its folder's name.

@@ -3,14 +3,12 @@
 
 mod generating;
 mod guide;
-mod pooling;
 mod prompt_rows;
 mod steering;
 mod stop;
 
 pub(crate) use generating::{Clock, Generated, Generating, accepted};
 pub(crate) use guide::{Guide, GuideVocabulary};
-pub use pooling::{Pooling, normalized};
 pub(crate) use prompt_rows::{PromptOutput, PromptRows};
 pub(crate) use steering::ClosingTokens;
 pub(crate) use stop::{Matched, StopMatcher};

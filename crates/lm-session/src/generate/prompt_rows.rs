@@ -1,10 +1,9 @@
 //! Outputs of a prompt's rows: log probabilities and pooled hidden states, reduced piece by piece.
 
-use lm_model::{CausalLm, Embeddings};
+use lm_model::{CausalLm, Embeddings, Pooling};
 use lm_tokenizer::TokenId;
 
 use crate::error::Result;
-use crate::generate::pooling::{Pooling, normalized};
 use crate::sampling::{LogSoftmax, TokenLogprobs, check};
 
 /// Rows of logits in memory at a time: 19 MB with 152k tokens.
@@ -20,6 +19,8 @@ pub(crate) struct PromptRows {
     output: PromptOutput,
     /// Number of most probable tokens to report with each.
     top: usize,
+    /// Number of rows that are pooled.
+    pooled_rows: usize,
 }
 
 /// Output of a prompt.
@@ -27,7 +28,7 @@ pub(crate) struct PromptRows {
 pub(crate) enum PromptOutput {
     /// Log probabilities of the tokens after the first row read.
     Logprobs(Vec<TokenLogprobs>),
-    /// Pooled hidden states.
+    /// Pooled hidden states, not normalised.
     Embedding(Vec<f32>),
 }
 
@@ -36,17 +37,21 @@ impl PromptRows {
     /// `ids[0]`.
     pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
         let output = PromptOutput::Logprobs(Vec::new());
-        Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top }
+        Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top, pooled_rows: 0 }
     }
 
-    /// Pools the hidden states of all rows of `ids`.
-    pub fn pooled(ids: &[TokenId], pooling: Pooling) -> Self {
-        let next = match pooling {
-            Pooling::Mean => 0,
-            Pooling::Last => ids.len() - 1,
+    /// Pools the hidden states of the rows of `ids` after the first `unpooled`; the last one is always among
+    /// them.
+    pub fn pooled(ids: &[TokenId], unpooled: usize, pooling: Pooling) -> Self {
+        let last = ids.len() - 1;
+        let first = unpooled.min(last);
+        let (next, end) = match pooling {
+            Pooling::Mean => (first, ids.len()),
+            Pooling::Last => (last, ids.len()),
+            Pooling::Cls => (first, first + 1),
         };
         let output = PromptOutput::Embedding(Vec::new());
-        Self { next, end: ids.len(), output, top: 0 }
+        Self { next, end, output, top: 0, pooled_rows: end - next }
     }
 
     /// Maximum number of cached tokens at the start of the request.
@@ -92,11 +97,13 @@ impl PromptRows {
         self.next >= self.end
     }
 
-    /// Returns the output; embeddings have length 1.
+    /// Returns the output.
     pub fn finish(self) -> PromptOutput {
         match self.output {
-            // The mean differs from the sum by its length.
-            PromptOutput::Embedding(sum) => PromptOutput::Embedding(normalized(sum)),
+            PromptOutput::Embedding(mut sum) => {
+                sum.iter_mut().for_each(|value| *value /= self.pooled_rows as f32);
+                PromptOutput::Embedding(sum)
+            }
             scores => scores,
         }
     }

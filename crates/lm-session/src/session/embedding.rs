@@ -1,9 +1,10 @@
 //! Embeddings: pooled hidden states of a text.
 
-use crate::generate::Pooling;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use async_channel::Receiver;
+use lm_model::{EmbeddingConfig, Pooling};
 use lm_tokenizer::TokenId;
 
 use crate::cancel::CancelHandle;
@@ -13,8 +14,8 @@ use crate::generate::{PromptOutput, PromptRows};
 use crate::ids::AdapterId;
 use crate::params::SessionConfig;
 use crate::scheduler::Reply;
-use crate::session::Session;
 use crate::session::scoring::prompt_output;
+use crate::session::{EmbedInput, Session};
 
 /// Number of concurrent texts of [`Engine::embed_all`].
 const AHEAD: usize = 8;
@@ -22,8 +23,10 @@ const AHEAD: usize = 8;
 /// Settings of an embedding.
 #[derive(Clone, Debug, Default)]
 pub struct EmbedParams {
-    /// Reduction to one vector; the mean by default.
-    pub pooling: Pooling,
+    /// Reduction to one vector. `None`: the model's own, [`EmbeddingConfig::pooling`].
+    pub pooling: Option<Pooling>,
+    /// True for vectors of length 1. `None`: as the model's files say; true without such files.
+    pub normalize: Option<bool>,
     /// LoRA adapter, as in [`SessionConfig::adapter`].
     pub adapter: Option<AdapterId>,
     /// Group of the requests; each takes a [`CancelHandle::child`] of it.
@@ -31,17 +34,17 @@ pub struct EmbedParams {
 }
 
 impl Engine {
-    /// Computes the embedding of a text: its pooled hidden states after the last norm, as a vector of length
-    /// 1 and of [`hidden_size`](crate::ModelInfo::hidden_size) elements. The ids are used as they are;
-    /// [`Tokenizer::encode_with_special_tokens`](crate::Tokenizer::encode_with_special_tokens) adds what an
-    /// embedding model expects around a text.
+    /// Computes the embedding of a text: its pooled hidden states after the last norm, with the layers of
+    /// [`Engine::embedding_config`] applied; for a model without such files a vector of length 1. It has
+    /// [`Engine::embedding_size`] elements. The ids are used as they are; [`EmbedInput::of_text`] adds what
+    /// an embedding model expects around a text.
     ///
     /// ```
     /// use lm_session::{EmbedParams, Pooling, TextSegment, testing};
     ///
     /// let engine = testing::scripted_engine(["Hello!"]);
     /// let ids = engine.tokenizer().encode_with_special_tokens(TextSegment::Content("The weather in Paris"))?;
-    /// let params = EmbedParams { pooling: Pooling::Last, ..EmbedParams::default() };
+    /// let params = EmbedParams { pooling: Some(Pooling::Last), ..EmbedParams::default() };
     /// let vector = engine.embed(&ids, &params)?;
     /// assert_eq!(vector.len(), engine.model_info().hidden_size);
     /// # Ok::<(), lm_session::Error>(())
@@ -51,7 +54,20 @@ impl Engine {
     /// [`Error::EmptyPrompt`], [`Error::PromptTooLong`], [`Error::UnknownAdapter`], [`Error::Cancelled`],
     /// [`Error::Busy`], [`Error::EngineStopped`], and the errors of the model.
     pub fn embed(&self, ids: &[TokenId], params: &EmbedParams) -> Result<Vec<f32>> {
-        self.begin_embedding(ids, params)?.wait()
+        self.embed_input(&ids.to_vec().into(), params)
+    }
+
+    /// [`Engine::embed`] of an input that has a prompt.
+    ///
+    /// # Errors
+    /// As [`Engine::embed`].
+    pub fn embed_input(&self, input: &EmbedInput, params: &EmbedParams) -> Result<Vec<f32>> {
+        self.begin_embedding(input, params)?.wait()
+    }
+
+    /// Number of elements of an embedding.
+    pub fn embedding_size(&self) -> usize {
+        self.embedding_config().size(self.model_info().hidden_size)
     }
 
     /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch
@@ -70,16 +86,16 @@ impl Engine {
     /// Each item has the errors of [`Engine::embed`] for its text.
     pub fn embed_all(
         &self,
-        texts: impl IntoIterator<Item = Vec<TokenId>>,
+        texts: impl IntoIterator<Item = impl Into<EmbedInput>>,
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
         let mut started: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
-        let mut texts = texts.into_iter().peekable();
+        let mut texts = texts.into_iter().map(Into::into).peekable();
         std::iter::from_fn(move || {
             while started.len() < AHEAD
-                && let Some(ids) = texts.peek()
+                && let Some(input) = texts.peek()
             {
-                let embedding = self.begin_embedding(ids, params);
+                let embedding = self.begin_embedding(input, params);
                 // An engine busy with earlier texts accepts it after them.
                 if matches!(embedding, Err(Error::Busy { .. })) && started.iter().any(Result::is_ok) {
                     break;
@@ -91,18 +107,23 @@ impl Engine {
         })
     }
 
-    fn begin_embedding(&self, ids: &[TokenId], params: &EmbedParams) -> Result<RunningEmbedding> {
-        let &EmbedParams { pooling, adapter, ref cancel } = params;
+    fn begin_embedding(&self, input: &EmbedInput, params: &EmbedParams) -> Result<RunningEmbedding> {
+        let &EmbedParams { pooling, normalize, adapter, ref cancel } = params;
+        let (EmbedInput { ids, unpooled }, config) = (input, self.embedding_config().clone());
+        let pooling = pooling.unwrap_or(config.pooling);
         let mut session = self.session(SessionConfig { adapter, ..SessionConfig::default() })?;
-        let prompt = session.resolve(ids.into())?;
-        let replies = session.begin_prompt(prompt, 0, PromptRows::pooled(ids, pooling), cancel)?;
-        Ok(RunningEmbedding { replies, _session: session })
+        let prompt = session.resolve(ids.as_slice().into())?;
+        let rows = PromptRows::pooled(ids, *unpooled, pooling);
+        let replies = session.begin_prompt(prompt, 0, rows, cancel)?;
+        Ok(RunningEmbedding { replies, config, normalize, _session: session })
     }
 }
 
 /// An embedding in progress.
 struct RunningEmbedding {
     replies: Receiver<Reply>,
+    config: Arc<EmbeddingConfig>,
+    normalize: Option<bool>,
     /// Dropping the session would end its request.
     _session: Session,
 }
@@ -110,7 +131,7 @@ struct RunningEmbedding {
 impl RunningEmbedding {
     fn wait(self) -> Result<Vec<f32>> {
         match prompt_output(&self.replies)? {
-            PromptOutput::Embedding(values) => Ok(values),
+            PromptOutput::Embedding(values) => Ok(self.config.apply(values, self.normalize)),
             PromptOutput::Logprobs(_) => Err(Error::EngineStopped), // Not asked for.
         }
     }

@@ -18,6 +18,7 @@ use crate::scheduler::{Command, Reply, Request, RequestLimits, Task};
 use crate::session::token_log::TokenLog;
 
 mod cache;
+mod embed_input;
 mod embedding;
 mod generate;
 mod generation;
@@ -26,6 +27,7 @@ mod saved;
 mod scoring;
 mod token_log;
 
+pub use embed_input::EmbedInput;
 pub use embedding::EmbedParams;
 pub use generation::{Generation, GenerationStream};
 pub use replay::Replayed;
