@@ -24,6 +24,7 @@ import math
 import re
 import sys
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +48,15 @@ GREEDY_MARGIN = 0.02  # between the two likeliest tokens, so that rounding canno
 MODELS = all_models()
 
 
-def tokenizer() -> Tokenizer:
-    """A byte-level BPE of 300 entries; the checkpoints' logits are wider (320), as padded ones are."""
+def tokenizer(more: Sequence[str] = ()) -> Tokenizer:
+    """A byte-level BPE of 300 entries, trained on ``more`` texts, too; the checkpoints' logits are wider (320), as padded ones are."""
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     text = ["the rain in the town ran on and on", "and then the other one went on in the rain", "one on one"]
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     trainer = trainers.BpeTrainer(vocab_size=297, initial_alphabet=alphabet, show_progress=False)
-    made.train_from_iterator(text * 4, trainer)
+    made.train_from_iterator([*text * 4, *more], trainer)
     made.add_tokens([AddedToken(f"<|unused_{i}|>", normalized=False) for i in range(297 - made.get_vocab_size())])
     names = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
     made.add_special_tokens([AddedToken(t, normalized=False, special=True) for t in names])

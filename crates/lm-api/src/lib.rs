@@ -24,6 +24,7 @@ mod ollama;
 mod reasoning;
 mod request;
 mod request_body;
+mod rerank;
 mod response_writer;
 mod responses;
 mod running;
@@ -60,6 +61,7 @@ pub use ollama::{
 };
 pub use request::{ChatRequest, StreamOptions};
 pub use request_body::RequestBody;
+pub use rerank::{Ranked, RerankRequest, Reranker};
 pub use response_writer::{Choice, Frame, Framing, ResponseWriter};
 pub use responses::{
     CompactionRequest, CompactionWriter, Conversations, ResponseStore, ResponsesRequest, ResponsesWriter,

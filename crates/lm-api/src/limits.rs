@@ -30,7 +30,7 @@ pub struct Limits {
     /// Maximum length of a text to encode, in bytes, in a request for its tokens alone: the encoding
     /// continues after a disconnect. Default 4 MiB.
     pub tokenize_bytes: usize,
-    /// Maximum number of texts of an embedding request. Default 2,048.
+    /// Maximum number of texts of an embedding request, and of documents to rerank. Default 2,048.
     pub embedding_inputs: usize,
 }
 

@@ -13,7 +13,7 @@ use crate::commands::mcp;
 use crate::commands::serve;
 use crate::commands::{
     batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect, list, logits,
-    parse, pull, replay, rm, score, template, tokenize,
+    parse, pull, replay, rerank, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
 
@@ -79,6 +79,8 @@ enum Command {
     Imatrix(imatrix::Args),
     /// Compute embeddings of texts, one JSON line each
     Embed(embed::Args),
+    /// Rank documents by their relevance to a query, one JSON line each
+    Rerank(rerank::Args),
     /// Measure the perplexity of a text, and the divergence from another model
     Eval(eval::Args),
     /// Count the recorded replies that a model reproduces exactly
@@ -122,6 +124,7 @@ impl Cli {
             Command::Convert(args) => convert::run(&args)?,
             Command::Imatrix(args) => imatrix::run(&args)?,
             Command::Embed(args) => embed::run(&args, interrupt)?,
+            Command::Rerank(args) => rerank::run(&args, interrupt)?,
             Command::Eval(args) => eval::run(&args)?,
             Command::Score(args) => score::run(&args)?,
             Command::Replay(args) => return replay::run(&args, interrupt),

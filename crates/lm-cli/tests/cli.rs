@@ -453,6 +453,7 @@ fn help_is_as_documented() {
         "parse",
         "pull",
         "replay",
+        "rerank",
         "rm",
         "score",
         "serve",

@@ -22,6 +22,7 @@ mod parse;
 mod program;
 mod pty;
 mod reference;
+mod rerank;
 mod serve;
 #[path = "../../../testdata/shared.rs"]
 mod shared;

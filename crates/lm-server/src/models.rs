@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive};
+use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive, Reranker};
 use lm_session::{Engine, MediaKind};
 
 use crate::start_error::{Error, Result};
@@ -32,6 +32,7 @@ pub(crate) struct Engines {
     pub engine: Engine,
     pub chat: ChatEngine,
     pub embeddings: Embeddings,
+    pub reranker: Reranker,
     /// Time for which the idle model stays in memory, unless a request sets another one.
     keep_alive: Option<Duration>,
 }
@@ -40,6 +41,7 @@ impl Engines {
     fn new((engine, config): (Engine, ConversationConfig)) -> Self {
         Self {
             embeddings: Embeddings::new(engine.clone(), config.session.adapter),
+            reranker: Reranker::new(engine.clone(), config.session.adapter),
             chat: ChatEngine::new(engine.clone(), config),
             keep_alive: engine.activity().keep_alive,
             engine,

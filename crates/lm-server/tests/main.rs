@@ -19,6 +19,7 @@ mod openapi;
 mod page;
 mod prefixes;
 mod requests;
+mod rerank;
 mod responses_api;
 mod support;
 mod tools;

@@ -27,7 +27,9 @@ fn examples_are_answered_as_documented() {
     let document = Document::of(&server);
     for operation in document.operations(&server) {
         let response = server.send(&operation.request());
-        assert_eq!(response.status, 200, "{} {}: {}", operation.method, operation.path, response.body);
+        // The model is no reranker; `rerank` tests one.
+        let expected = if operation.path.ends_with("/rerank") { 400 } else { 200 };
+        assert_eq!(response.status, expected, "{} {}: {}", operation.method, operation.path, response.body);
         check(&document, &operation, &response);
     }
 }

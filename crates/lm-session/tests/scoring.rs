@@ -1,6 +1,7 @@
 //! Scores of prompts and texts, and embeddings, against the model's own forward pass.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::support::{endless, engine_of, generate, kinds, prompt, random_model};
@@ -253,6 +254,33 @@ fn embeddings_are_pooled_hidden_states() {
             }
         }
     }
+}
+
+#[test]
+fn prompts_with_a_common_beginning_run_it_once_for_their_next_logits() {
+    let rows = Arc::new(AtomicUsize::new(0));
+    let counted = rows.clone();
+    let count = move |batch: &Batch| {
+        counted.fetch_add(batch.sequences.iter().map(SequenceInput::rows).sum(), Ordering::Relaxed);
+        Ok(())
+    };
+    let model = HookedLm::new(Arc::new(random_model())).before_pass(count);
+    let engine = Engine::new(loaded(model), EngineSettings::default()).unwrap();
+    let begin = prompt(9, 3 * PAGE_LEN);
+    let prompts: Vec<_> = (0..6).map(|seed| [begin.clone(), prompt(seed, 5)].concat()).collect();
+    let cancel = CancelHandle::new();
+    let logits = engine.next_logits(prompts.clone(), &[3, 7, TokenId::MAX], None, &cancel);
+    let logits: Vec<_> = logits.map(Result::unwrap).collect();
+    assert_eq!(rows.load(Ordering::Relaxed), begin.len() + 6 * 5);
+    let session = engine.session(SessionConfig::default()).unwrap();
+    for (ids, logits) in prompts.iter().zip(logits) {
+        let [three, seven] =
+            [3, 7].map(|id| session.score_after(ids.as_slice(), &[id], 0, &cancel).unwrap().sum());
+        assert!((f64::from(logits[0] - logits[1]) - (three - seven)).abs() < 1e-4);
+        assert_eq!(logits[2], f32::NEG_INFINITY);
+    }
+    let error = engine.next_logits([Vec::new()], &[3], None, &cancel).next().unwrap();
+    assert!(matches!(error, Err(Error::EmptyPrompt)));
 }
 
 #[test]

@@ -88,6 +88,14 @@ pub(super) const SCRIPTS: &[Script] = &[
         writes: &["testdata/embeddings/sentence-transformers"],
     },
     Script {
+        name: "rerank",
+        folder: "testdata/rerank",
+        command: &["generate.py"],
+        packages: &["safetensors", "tokenizers", "torch", "transformers"],
+        needs: None,
+        writes: &["testdata/rerank/model", "testdata/rerank/golden.json"],
+    },
+    Script {
         name: "groups",
         folder: "testdata/groups",
         command: &["generate.py"],

@@ -18,6 +18,7 @@ pub mod mcp;
 pub mod parse;
 pub mod pull;
 pub mod replay;
+pub mod rerank;
 pub mod rm;
 pub mod score;
 #[cfg(feature = "serve")]

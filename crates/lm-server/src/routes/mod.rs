@@ -14,6 +14,7 @@ mod models;
 mod ollama;
 mod openapi;
 mod path_name;
+mod rerank;
 mod responses;
 mod sse;
 mod table;

@@ -3,12 +3,12 @@
 use axum::routing::on;
 use lm_api::{
     AnthropicRequest, ChatRequest, CompactionRequest, CompletionRequest, Conversations, EmbeddingRequest,
-    OllamaRequest, ResponsesRequest,
+    OllamaRequest, RerankRequest, ResponsesRequest,
 };
 
 use super::{
     chat_completions, completions, conversations, embeddings, health, llama_cpp, messages, metrics, models,
-    ollama, openapi, responses, tokens, tools,
+    ollama, openapi, rerank, responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
 use crate::route::Route;
@@ -115,6 +115,17 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/v1/embeddings", |m| on(m, embeddings::create), OPENAI, "Computes embeddings of texts.")
         .body(EmbeddingRequest::BODY)
         .answers(&[(200, Json("EmbeddingList"))]),
+    Route::post(
+        "/v1/rerank",
+        |m| on(m, rerank::create),
+        LLAMA_CPP,
+        "Ranks documents by relevance to a query.",
+    )
+    .body(RerankRequest::BODY)
+    .answers(&[(200, Json("Ranking"))]),
+    Route::post("/rerank", |m| on(m, rerank::create), LLAMA_CPP, "Ranks documents, as /v1/rerank.")
+        .body(RerankRequest::BODY)
+        .answers(&[(200, Json("Ranking"))]),
     Route::get("/v1/models", |m| on(m, models::list), OPENAI, "Lists the models and their aliases.")
         .answers(&[(200, Json("ModelList"))]),
     Route::get(

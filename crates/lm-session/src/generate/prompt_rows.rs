@@ -21,6 +21,8 @@ pub(crate) struct PromptRows {
     top: usize,
     /// Number of rows that are pooled.
     pooled_rows: usize,
+    /// Tokens whose logits are the output.
+    tokens: Vec<TokenId>,
 }
 
 /// Output of a prompt.
@@ -30,6 +32,8 @@ pub(crate) enum PromptOutput {
     Logprobs(Vec<TokenLogprobs>),
     /// Pooled hidden states, not normalised.
     Embedding(Vec<f32>),
+    /// Logits of chosen tokens as the next one.
+    Logits(Vec<f32>),
 }
 
 impl PromptRows {
@@ -37,7 +41,14 @@ impl PromptRows {
     /// `ids[0]`.
     pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
         let output = PromptOutput::Logprobs(Vec::new());
-        Self { next: first.max(1) - 1, end: ids.len().saturating_sub(1), output, top, pooled_rows: 0 }
+        Self {
+            next: first.max(1) - 1,
+            end: ids.len().saturating_sub(1),
+            output,
+            top,
+            pooled_rows: 0,
+            tokens: Vec::new(),
+        }
     }
 
     /// Pools the hidden states of the rows of `ids` after the first `unpooled`; the last one is always among
@@ -51,7 +62,13 @@ impl PromptRows {
             Pooling::Cls => (first, first + 1),
         };
         let output = PromptOutput::Embedding(Vec::new());
-        Self { next, end, output, top: 0, pooled_rows: end - next }
+        Self { next, end, output, top: 0, pooled_rows: end - next, tokens: Vec::new() }
+    }
+
+    /// Reads the logits of `tokens` after the last of `ids`; -infinity for a token that the model lacks.
+    pub fn next_logits(ids: &[TokenId], tokens: &[TokenId]) -> Self {
+        let (end, output) = (ids.len(), PromptOutput::Logits(Vec::new()));
+        Self { next: end - 1, end, output, top: 0, pooled_rows: 0, tokens: tokens.to_vec() }
     }
 
     /// Maximum number of cached tokens at the start of the request.
@@ -78,6 +95,17 @@ impl PromptRows {
                     for (row, &target) in logits.sequence(0).rows().zip(&ids[self.next + 1..]) {
                         check(row)?;
                         scores.push(LogSoftmax::new(row, None, self.top).of(row, target));
+                        self.next += 1;
+                    }
+                }
+                PromptOutput::Logits(values) => {
+                    let logits = model.head(Embeddings { values: piece.to_vec(), hidden_size })?;
+                    for row in logits.sequence(0).rows() {
+                        check(row)?;
+                        let logit = |&token: &TokenId| row.get(token as usize).copied();
+                        values.extend(
+                            self.tokens.iter().map(|token| logit(token).unwrap_or(f32::NEG_INFINITY)),
+                        );
                         self.next += 1;
                     }
                 }

@@ -25,7 +25,7 @@ impl Scheduler {
         let Active { request, prefill, .. } = &mut self.active[index];
         let (session, ids) = (request.session, request.cache_ids());
         let before = self.caches.len(session);
-        self.caches.resume(session, &ids[..ids.len() - 1], before);
+        self.caches.resume(session, &ids[..max_cached(request)], before);
         prefill.cached_tokens = self.caches.len(session).saturating_sub(prefill.prefilled_tokens);
     }
 
@@ -33,11 +33,11 @@ impl Scheduler {
     fn follows(&self, index: usize) -> bool {
         let follower = &self.active[index];
         let cached = self.caches.len(follower.request.session);
-        if follower.request.prompt_rows.is_some() {
-            return false; // It needs rows of its own.
-        }
         let is_prompt = |active: &Active| active.prefilling && active.is_runnable_alone();
         let next_page = cached / PAGE_LEN * PAGE_LEN..(cached / PAGE_LEN + 1) * PAGE_LEN;
+        if next_page.end > max_cached(&follower.request) {
+            return false; // It needs rows of its own.
+        }
         let next = follower.request.ids.get(next_page.clone());
         let leads = |leader: &Active| {
             // Most prompts differ there; only the others are compared in full.
@@ -51,12 +51,19 @@ impl Scheduler {
     }
 }
 
+/// Maximum number of tokens of a request that another one may run: all but the last one, and those before the
+/// rows that it reads.
+fn max_cached(request: &Request) -> usize {
+    let last = request.ids.len().saturating_sub(1);
+    request.prompt_rows.as_ref().map_or(last, |rows| rows.max_cached().min(last))
+}
+
 /// Number of tokens in the common whole pages at the start of both requests; each runs its last token itself.
 fn common_pages(leader: &Request, follower: &Request) -> usize {
     if leader.adapter != follower.adapter {
         return 0;
     }
-    let limit = leader.ids.len().min(follower.ids.len() - 1);
+    let limit = leader.ids.len().min(max_cached(follower));
     let (leader, follower) = (leader.cache_ids(), follower.cache_ids());
     let same = std::iter::zip(&leader[..limit], &follower[..limit]);
     same.take_while(|(one, other)| one == other).count() / PAGE_LEN * PAGE_LEN

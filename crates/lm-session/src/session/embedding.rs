@@ -1,9 +1,7 @@
 //! Embeddings: pooled hidden states of a text.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use async_channel::Receiver;
 use lm_model::{EmbeddingConfig, Pooling};
 use lm_tokenizer::TokenId;
 
@@ -12,13 +10,8 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::generate::{PromptOutput, PromptRows};
 use crate::ids::AdapterId;
-use crate::params::SessionConfig;
-use crate::scheduler::Reply;
-use crate::session::scoring::prompt_output;
-use crate::session::{EmbedInput, Session};
-
-/// Number of concurrent texts of [`Engine::embed_all`].
-const AHEAD: usize = 8;
+use crate::session::EmbedInput;
+use crate::session::prompts::{RunningPrompt, in_order};
 
 /// Settings of an embedding.
 #[derive(Clone, Debug, Default)]
@@ -89,50 +82,32 @@ impl Engine {
         texts: impl IntoIterator<Item = impl Into<EmbedInput>>,
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
-        let mut started: VecDeque<Result<RunningEmbedding>> = VecDeque::new();
-        let mut texts = texts.into_iter().map(Into::into).peekable();
-        std::iter::from_fn(move || {
-            while started.len() < AHEAD
-                && let Some(input) = texts.peek()
-            {
-                let embedding = self.begin_embedding(input, params);
-                // An engine busy with earlier texts accepts it after them.
-                if matches!(embedding, Err(Error::Busy { .. })) && started.iter().any(Result::is_ok) {
-                    break;
-                }
-                texts.next();
-                started.push_back(embedding);
-            }
-            started.pop_front().map(|embedding| embedding.and_then(RunningEmbedding::wait))
-        })
+        let begin = move |input: &EmbedInput| self.begin_embedding(input, params);
+        in_order(texts.into_iter().map(Into::into), begin, RunningEmbedding::wait)
     }
 
     fn begin_embedding(&self, input: &EmbedInput, params: &EmbedParams) -> Result<RunningEmbedding> {
         let &EmbedParams { pooling, normalize, adapter, ref cancel } = params;
         let (EmbedInput { ids, unpooled }, config) = (input, self.embedding_config().clone());
         let pooling = pooling.unwrap_or(config.pooling);
-        let mut session = self.session(SessionConfig { adapter, ..SessionConfig::default() })?;
-        let prompt = session.resolve(ids.as_slice().into())?;
-        let rows = PromptRows::pooled(ids, *unpooled, pooling);
-        let replies = session.begin_prompt(prompt, 0, rows, cancel)?;
-        Ok(RunningEmbedding { replies, config, normalize, _session: session })
+        let rows = || PromptRows::pooled(ids, *unpooled, pooling);
+        let prompt = RunningPrompt::begin(self, ids, rows, adapter, cancel)?;
+        Ok(RunningEmbedding { prompt, config, normalize })
     }
 }
 
 /// An embedding in progress.
 struct RunningEmbedding {
-    replies: Receiver<Reply>,
+    prompt: RunningPrompt,
     config: Arc<EmbeddingConfig>,
     normalize: Option<bool>,
-    /// Dropping the session would end its request.
-    _session: Session,
 }
 
 impl RunningEmbedding {
     fn wait(self) -> Result<Vec<f32>> {
-        match prompt_output(&self.replies)? {
+        match self.prompt.wait()? {
             PromptOutput::Embedding(values) => Ok(self.config.apply(values, self.normalize)),
-            PromptOutput::Logprobs(_) => Err(Error::EngineStopped), // Not asked for.
+            PromptOutput::Logprobs(_) | PromptOutput::Logits(_) => Err(Error::EngineStopped), // Not asked for.
         }
     }
 }

@@ -100,7 +100,8 @@ impl Generation {
             Some(Reply::Prompt(PromptOutput::Logprobs(logprobs))) => {
                 Some(Ok(SessionEvent::PromptLogprobs(logprobs)))
             }
-            Some(Reply::Prompt(PromptOutput::Embedding(_))) => None, // Not of a generation.
+            // Not of a generation.
+            Some(Reply::Prompt(PromptOutput::Embedding(_) | PromptOutput::Logits(_))) => None,
             Some(Reply::Event(SessionEvent::Finished(mut finished))) => {
                 self.replies = None;
                 if self.superseded > 0 {

@@ -22,6 +22,8 @@ mod embed_input;
 mod embedding;
 mod generate;
 mod generation;
+mod next_logits;
+mod prompts;
 mod replay;
 mod saved;
 mod scoring;
