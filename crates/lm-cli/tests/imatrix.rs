@@ -59,9 +59,9 @@ fn every_matrix_of_every_architecture_has_importance() {
     for architecture in lm_model::ALL_ARCHITECTURES {
         let name = architecture.goldens[0];
         let (model, file) = (testdata("models").join(name), out.path().join(format!("{name}.gguf")));
-        if parse(&fs::read_to_string(model.join("config.json")).expect("a config"))["quantization_config"]
-            .is_object()
-        {
+        // As text: Python writes infinity in a form of its own.
+        let config = fs::read_to_string(model.join("config.json")).expect("a config");
+        if config.contains("\"quantization_config\": {") {
             continue; // No float matrices are left to quantise.
         }
         recorded(&["imatrix", shown(&model), shown(&text), "-o", shown(&file), "--context", "32"]);

@@ -118,6 +118,7 @@ fn layer_types_equal_max_window_layers() {
     by_type.config["max_window_layers"] = json!(3);
     let mut full = by_number.clone();
     full.config["use_sliding_window"] = json!(false);
+    full.config["sliding_window"] = json!(0); // As config classes write it that have no window.
     let ids: Vec<_> = (0..30).collect();
     let [by_number, by_type, full] = [by_number, by_type, full]
         .map(|model| logits_of(&*load(model.write().path(), Device::Cpu).model, &ids));

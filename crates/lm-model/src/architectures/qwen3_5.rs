@@ -3,7 +3,7 @@
 //! `Qwen3_5ForCausalLM` of transformers 5.23; `config.json` of Qwen/Qwen3.5-27B.
 
 use lm_formats::{GgufEntry, Result};
-use lm_kernels::{DeltaNetSpec, HeadOrder};
+use lm_kernels::{Activation, DeltaNetSpec, HeadOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -15,7 +15,7 @@ use crate::gguf::{
 };
 use crate::spec::{
     AttentionLayer, DecoderSpec, DeltaNetLayer, LayerSpec, Mixer, NormWeight, OutputGate, QkNorm, RopeAxes,
-    RopeSpec, by_type,
+    RopeSpec, activation, by_type,
 };
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
@@ -149,10 +149,14 @@ pub(super) fn hybrid(config: &ModelConfig, rope: RopeSpec) -> Result<DecoderSpec
         let output_gate = OutputGate::PerElement;
         *attention = AttentionLayer { qk_norm: QkNorm::PerHead, output_gate, ..attention.clone() };
     }
-    for (layer, attends) in spec.layers.iter_mut().zip(attends(config, &keys)?) {
-        if !attends {
-            layer.mixer = Mixer::DeltaNet(net);
-        }
+    let attends = attends(config, &keys)?;
+    // The reference applies it after the convolution of a delta net, too.
+    let name = config.hidden_act.as_deref().unwrap_or("silu");
+    if attends.contains(&false) && activation("hidden_act", name)? != Activation::Silu {
+        return Err(unsupported("hidden_act", name, "silu, in a model with delta nets"));
+    }
+    for (layer, _) in spec.layers.iter_mut().zip(attends).filter(|(_, attends)| !attends) {
+        layer.mixer = Mixer::DeltaNet(net);
     }
     Ok(spec)
 }

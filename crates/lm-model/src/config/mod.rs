@@ -198,6 +198,9 @@ impl ModelConfig {
     /// Checks the keys that all architectures share: sizes in range, and no value that no architecture
     /// implements.
     fn check(&self) -> Result<()> {
+        // Qwen2 MoE's config class writes 0 beside it.
+        let has_no_window = self.keys.get("use_sliding_window") == Some(&Value::Bool(false));
+        let window = self.sliding_window.filter(|_| !has_no_window);
         let sizes = [
             ("vocab_size", self.vocab_size, MAX_SIZE),
             ("hidden_size", self.hidden_size, MAX_SIZE),
@@ -207,7 +210,7 @@ impl ModelConfig {
             ("num_key_value_heads", self.num_kv_heads(), MAX_SIZE),
             ("head_dim", self.head_dim.unwrap_or(1), MAX_SIZE),
             ("max_position_embeddings", self.max_position_embeddings, MAX_CONTEXT),
-            ("sliding_window", self.sliding_window.unwrap_or(1), usize::MAX),
+            ("sliding_window", window.unwrap_or(1), usize::MAX),
         ];
         for (key, size, most) in sizes {
             if !(1..=most).contains(&size) {

@@ -187,6 +187,7 @@ fn architecture_checks_its_own_keys() {
     of("lfm2", "block_multiple_of", json!(0), &["0", "1 to"]);
     of("lfm2", "block_ffn_dim_multiplier", json!(-1.0), &["-1", "above 0"]);
     of("lfm2", "layer_types", json!(["conv"]), &["a list of 1", "layers"]);
+    of("qwen3_5_text", "hidden_act", json!("gelu"), &["gelu", "silu"]);
     of("qwen3_5_text", "attn_output_gate", json!(false), &["false", "true"]);
     of("qwen3_5_text", "full_attention_interval", json!(0), &["0", "positive"]);
     of("qwen3_5_text", "linear_conv_kernel_dim", json!(1 << 20), &["1048576", "1 to 256"]);
