@@ -95,6 +95,12 @@ fn invalid_configs_are_reported() {
     check("glm4-moe-tiny-groups", |config| config["topk_group"] = json!(5), "topk_group");
     check("glm4-moe-tiny-groups", |config| config["num_experts_per_tok"] = json!(7), "topk_group");
     check("glm4-moe-tiny-groups", |config| config["n_shared_experts"] = json!(u64::MAX), "n_shared_experts");
+    check("deepseek-v2-tiny", |config| config["norm_topk_prob"] = json!(true), "norm_topk_prob");
+    check(
+        "glm4-moe-lite-tiny",
+        |config| config["mlp_layer_types"] = json!(vec!["dense"; 9]),
+        "mlp_layer_types",
+    );
     check("minimax-m2-tiny", |config| config["rotary_dim"] = json!(9), "rotary_dim");
     check("minimax-m2-tiny", |config| config["scoring_func"] = json!("softmax"), "scoring_func");
     check("olmoe-tiny", |config| config["clip_qkv"] = json!(8.0), "clip_qkv");

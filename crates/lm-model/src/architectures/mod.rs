@@ -242,6 +242,8 @@ pub(crate) fn gguf_rows() -> impl Iterator<Item = &'static GgufArchitecture> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -286,6 +288,45 @@ mod tests {
             let rows = find(row.model_type).unwrap().gguf;
             assert!(rows.iter().any(|own| own.name == row.name), "{}", row.name);
         }
+    }
+
+    fn spec(model_type: &str, more: Value) -> DecoderSpec {
+        let mut keys = json!({
+            "model_type": model_type, "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96,
+            "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 4,
+            "layers_block_type": ["mamba", "mamba", "mamba", "mamba"],
+        });
+        keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let config = config(keys.as_object().unwrap().clone()).unwrap();
+        (find(model_type).unwrap().spec)(&config).unwrap()
+    }
+
+    #[test]
+    fn absent_keys_have_the_defaults_of_the_reference() {
+        let llama3 = json!({
+            "rope_type": "llama3", "rope_theta": 12e6, "factor": 8.0, "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0, "original_max_position_embeddings": 8192,
+        });
+        for (model_type, key, value) in [
+            ("apertus", "rope_parameters", llama3),
+            ("deepseek_v3", "first_k_dense_replace", json!(3)),
+            ("granitemoehybrid", "position_embedding_type", json!("nope")),
+            // All elements of a head, 128.
+            ("minimax_m2", "rotary_dim", json!(128)),
+            ("nemotron_h", "n_groups", json!(8)),
+        ] {
+            assert_eq!(spec(model_type, json!({})), spec(model_type, json!({key: value})), "{model_type}");
+        }
+    }
+
+    #[test]
+    fn rope_of_hunyuan_without_a_factor_is_not_stretched() {
+        let rope = |more: Value| {
+            let mut rope = json!({"rope_type": "dynamic", "rope_theta": 5e3, "factor": 2.0});
+            rope.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            spec("hunyuan_v1_dense", json!({"rope_parameters": rope}))
+        };
+        assert_eq!(rope(json!({"alpha": 0})), rope(json!({})));
     }
 
     #[test]

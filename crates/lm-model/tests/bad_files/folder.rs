@@ -178,6 +178,8 @@ fn architecture_checks_its_own_keys() {
         json!({"rope_type": "dynamic", "alpha": -1}),
         &["alpha", "-1", "positive"],
     );
+    of("deepseek_v3", "v_head_dim", json!(0), &["0", "1 to 65536"]);
+    of("nemotron_h", "time_step_limit", json!([0.0, 0.1]), &["[0.0, 0.1]", "0 and Infinity"]);
     of("phi", "qk_layernorm", json!(true), &["true", "false"]);
     of("stablelm", "qk_layernorm", json!(true), &["true", "false"]);
     of("starcoder2", "norm_epsilon", json!(0), &["0", "between 0 and 1"]);
@@ -193,6 +195,20 @@ fn architecture_checks_its_own_keys() {
     of("qwen3_5_text", "linear_conv_kernel_dim", json!(1 << 20), &["1048576", "1 to 256"]);
     of("qwen3_5_text", "linear_value_head_dim", json!(0), &["0", "1 to"]);
     of("qwen3_5_text", "linear_num_key_heads", json!(5), &["5", "divisor of linear_num_value_heads = 32"]);
+}
+
+#[test]
+fn invalid_mamba2_values_are_reported() {
+    let check = |key: &str, value: Value, expected: &str| {
+        let mut model = TinyModel::llama();
+        model.config["model_type"] = json!("bamba");
+        model.config["mamba_n_heads"] = json!(8);
+        model.config[key] = value;
+        check(&model, |_| {}, &[key, expected]);
+    };
+    check("mamba_n_groups", json!(3), "a divisor of mamba_n_heads = 8");
+    check("mamba_d_head", json!(8), "mamba_n_heads = 80 / 8");
+    check("mamba_d_head", json!("wide"), "a number, or auto");
 }
 
 #[test]

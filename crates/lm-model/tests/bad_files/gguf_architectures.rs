@@ -12,6 +12,7 @@ const GEMMA3N: &str = "gemma3n-tiny-bf16.gguf";
 const GEMMA4: &str = "gemma4-tiny-bf16.gguf";
 const GPT_OSS: &str = "gpt-oss-tiny-bf16.gguf";
 const LFM2: &str = "lfm2-tiny-bf16.gguf";
+const LFM2_MOE: &str = "lfm2-moe-tiny-bf16.gguf";
 const QWEN35: &str = "qwen3_5-tiny-vision-bf16.gguf";
 
 /// Replacement of one 32-bit number.
@@ -91,6 +92,7 @@ const TABLE: &[Bad] = &[
         3,
         &["lfm2.attention.head_count_kv", "2", "3, or 0"],
     ),
+    bad(LFM2_MOE, Key("lfm2moe.expert_gating_func"), 1, &["lfm2moe.expert_gating_func", "2, a sigmoid"]),
     bad(LFM2, Element("lfm2.attention.head_count_kv", 3), 2, &["self_attn"]),
     bad(LFM2, Key("lfm2.shortconv.l_cache"), 1, &["conv_L_cache", "1"]),
     bad(LFM2, Key("lfm2.shortconv.l_cache"), u32::MAX, &["conv_L_cache", "4294967295"]),
@@ -123,7 +125,7 @@ impl Bad {
 
 #[test]
 fn invalid_architecture_settings_are_reported() {
-    for file in [GEMMA3N, GEMMA4, GPT_OSS, LFM2, QWEN35] {
+    for file in [GEMMA3N, GEMMA4, GPT_OSS, LFM2, LFM2_MOE, QWEN35] {
         load(&fs::read(testdata(file)).unwrap()).unwrap();
     }
     let said =

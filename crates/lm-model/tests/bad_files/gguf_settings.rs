@@ -3,13 +3,17 @@
 use std::fs;
 
 use lm_formats::{FileBytes, GgufFile, GgufProblem};
-use lm_model::Error;
+use lm_model::{Error, LoadOptions, ModelFolder};
 
-use crate::gguf::{check, load, testdata, text};
+use crate::common::logits_of;
+use crate::gguf::{check, load, testdata, text, value};
 
 const QWEN3: &str = "qwen3-tiny-q8_0.gguf";
 const LLAMA: &str = "llama-tiny-bias-f16.gguf";
 const GRANITE: &str = "granite-tiny-bias-bf16.gguf";
+const DEEPSEEK: &str = "deepseek-v3-tiny-direct-f16.gguf";
+const EXAONE4: &str = "exaone4-tiny-full-bf16.gguf";
+const GRANITE_HYBRID: &str = "granite-hybrid-tiny-bf16.gguf";
 const OLMO2: &str = "olmo2-tiny-gqa-bf16.gguf";
 const ALIGNMENT: usize = 32;
 
@@ -95,9 +99,39 @@ fn neutral_setting_is_ignored() {
         (LLAMA, "llama.use_parallel_residual", Bool(false)),
         (GRANITE, "granite.rope.scaling.finetuned", Bool(true)),
         (OLMO2, "olmo2.attention.sliding_window", Size(0)),
+        (EXAONE4, "exaone4.attention.sliding_window", Size(0)),
     ] {
         load(&with(file, key, &value)).unwrap_or_else(|error| panic!("{key}: {error}"));
     }
+}
+
+/// Returns the file with a key under the prefix of an unknown architecture, so that it is absent.
+fn without(bytes: &[u8], key: &str) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    let end = value(&bytes, key) - 4;
+    bytes[end - key.len()] = b'x';
+    bytes
+}
+
+fn logits(bytes: &[u8]) -> Vec<Vec<f32>> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.gguf");
+    fs::write(&path, bytes).unwrap();
+    let loaded = ModelFolder::open(path).unwrap().load(&LoadOptions::default(), &mut |_| {}).unwrap();
+    logits_of(&*loaded.model, &[5, 9, 17, 33])
+}
+
+#[test]
+fn absent_settings_follow_from_others() {
+    const SCALE: &str = "granitehybrid.attention.scale";
+    // Of older files: a router with corrections has sigmoids.
+    let deepseek = fs::read(testdata(DEEPSEEK)).unwrap();
+    assert_eq!(logits(&without(&deepseek, "deepseek2.expert_gating_func")), logits(&deepseek));
+    // Attention is scaled by the width of a head, 12.
+    let mut granite = fs::read(testdata(GRANITE_HYBRID)).unwrap();
+    let place = value(&granite, SCALE);
+    granite[place..place + 4].copy_from_slice(&12_f32.sqrt().recip().to_le_bytes());
+    assert_eq!(logits(&without(&granite, SCALE)), logits(&granite));
 }
 
 #[test]
