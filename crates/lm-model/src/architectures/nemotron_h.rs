@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, StoredValues, hugging_face_name};
-use crate::config::{ModelConfig, invalid, unsupported};
+use crate::config::{MAX_LAYERS, ModelConfig, invalid, unsupported};
 use crate::gguf::{
     Description, GgufArchitecture, RopeLayout, Settings, has_tensor, put_inner_size, put_kv_heads,
     put_size_of_some,
@@ -181,11 +181,24 @@ impl Keys {
             Some((.., block)) => Ok(*block),
             None => Err(unsupported("hybrid_override_pattern", letter, "M, *, -")),
         };
-        match (&self.layers_block_type, &self.hybrid_override_pattern) {
-            (Some(names), _) => names.iter().map(of_name).collect(),
-            (None, Some(letters)) => letters.chars().map(of_letter).collect(),
-            (None, None) => Err(invalid("layers_block_type", "absent", "the block of each layer")),
+        let (key, blocks): (_, Result<Vec<Block>>) =
+            match (&self.layers_block_type, &self.hybrid_override_pattern) {
+                (Some(names), _) => {
+                    ("layers_block_type", names.iter().take(MAX_LAYERS + 1).map(of_name).collect())
+                }
+                (None, Some(letters)) => {
+                    ("hybrid_override_pattern", letters.chars().take(MAX_LAYERS + 1).map(of_letter).collect())
+                }
+                (None, None) => {
+                    return Err(invalid("layers_block_type", "absent", "the block of each layer"));
+                }
+            };
+        let blocks = blocks?;
+        if !(1..=MAX_LAYERS).contains(&blocks.len()) {
+            let got = format!("{} layers", blocks.len());
+            return Err(invalid(key, got, format!("1 to {MAX_LAYERS}")));
         }
+        Ok(blocks)
     }
 
     fn mamba2(&self) -> Result<Mamba2Layer> {

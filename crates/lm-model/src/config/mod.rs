@@ -163,7 +163,7 @@ fn one_or_largest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> std::res
 
 /// Upper limit of sizes under any key: far beyond real models, and no product of two of them overflows.
 const MAX_SIZE: usize = 1 << 24;
-const MAX_LAYERS: usize = 4096;
+pub(crate) const MAX_LAYERS: usize = 4096;
 /// Positions are stored in 32 bits.
 const MAX_CONTEXT: usize = 1 << 31;
 

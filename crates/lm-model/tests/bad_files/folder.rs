@@ -179,6 +179,8 @@ fn architecture_checks_its_own_keys() {
         &["alpha", "-1", "positive"],
     );
     of("deepseek_v3", "v_head_dim", json!(0), &["0", "1 to 65536"]);
+    of("nemotron_h", "hybrid_override_pattern", json!("M".repeat(5000)), &["4097 layers", "4096"]);
+    of("nemotron_h", "hybrid_override_pattern", json!(""), &["0 layers"]);
     of("nemotron_h", "time_step_limit", json!([0.0, 0.1]), &["[0.0, 0.1]", "0 and Infinity"]);
     of("phi", "qk_layernorm", json!(true), &["true", "false"]);
     of("stablelm", "qk_layernorm", json!(true), &["true", "false"]);
