@@ -20,7 +20,7 @@ pub struct EmbedParams {
     pub pooling: Option<Pooling>,
     /// True for vectors of length 1. `None`: as the model's files say; true without such files.
     pub normalize: Option<bool>,
-    /// LoRA adapter, as in [`SessionConfig::adapter`].
+    /// LoRA adapter, as in [`SessionConfig::adapter`](crate::SessionConfig::adapter).
     pub adapter: Option<AdapterId>,
     /// Group of the requests; each takes a [`CancelHandle::child`] of it.
     pub cancel: CancelHandle,

@@ -19,7 +19,8 @@ impl Engine {
     ///
     /// let engine = testing::scripted_engine(["Hello!"]);
     /// let prompts = [vec![1, 2, 3], vec![1, 2, 4]];
-    /// let logits = engine.next_logits(prompts, &[5, 6], None, &CancelHandle::new());
+    /// let cancel = CancelHandle::new();
+    /// let logits = engine.next_logits(prompts, &[5, 6], None, &cancel);
     /// assert!(logits.map(Result::unwrap).all(|logits| logits.len() == 2));
     /// ```
     ///
