@@ -2,6 +2,7 @@
 
 mod altup;
 mod attention;
+mod bias;
 pub(crate) mod deepseek_moe;
 mod delta_net;
 pub(crate) mod expert_tensors;
@@ -11,12 +12,14 @@ mod layer_types;
 mod mamba2;
 mod mamba2_keys;
 mod mlp;
+mod norms;
 mod per_layer;
 mod rope;
 mod short_conv;
 
 pub(crate) use altup::{AltUpSpec, CorrectionScale};
 pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
+pub(crate) use bias::{Bias, linear_params};
 pub(crate) use delta_net::DeltaNetLayer;
 pub(crate) use experts::{
     EXPERT_KEYS, ExpertGroups, ExpertKeys, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm,
@@ -29,6 +32,7 @@ pub(crate) use mlp::{
     DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
     xielu_of,
 };
+pub(crate) use norms::{NormKind, NormPlacement, NormWeight};
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
@@ -36,7 +40,7 @@ pub(crate) use short_conv::ShortConvLayer;
 use lm_formats::Result;
 use lm_kernels::{CacheLayout, HeadOrder, LayerCache};
 
-use crate::checkpoint::{LayerParam, Param, Piece};
+use crate::checkpoint::{LayerParam, Param};
 use crate::config::ModelConfig;
 
 /// Decoder specification: shared settings, and each layer.
@@ -110,68 +114,12 @@ pub struct AttentionShape {
     pub window: Option<usize>,
 }
 
-/// Placement of the norms around a layer's two blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NormPlacement {
-    /// Pre-norm: `x + block(norm(x))`.
-    Pre,
-    /// Post-norm: `x + norm(block(x))`.
-    Post,
-    /// Both, with separate weights.
-    Sandwich,
-    /// Parallel blocks: `x + mixer(norm(x)) + mlp(norm(x))`, with one norm for both.
-    Parallel,
-}
-
 /// Attention layers where the rows of a bidirectional span see each other; in the others they are causal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BidirectionalLayers {
     All,
     /// Those with a sliding window.
     Sliding,
-}
-
-/// Kind of a decoder's norms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NormKind {
-    Rms,
-    /// LayerNorm, with or without a bias.
-    Layer(Bias),
-}
-
-/// Stored form of a norm's weight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NormWeight {
-    /// The factors.
-    AsStored,
-    /// The factors minus one; one is added on loading.
-    OnePlus,
-}
-
-/// Presence of a bias in a projection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bias {
-    Absent,
-    Present,
-}
-
-impl From<bool> for Bias {
-    fn from(present: bool) -> Self {
-        if present { Self::Present } else { Self::Absent }
-    }
-}
-
-impl Bias {
-    /// Loads what a bias consists of, if there is one.
-    pub(crate) fn if_present<T, E>(
-        self,
-        load: impl FnOnce() -> std::result::Result<T, E>,
-    ) -> std::result::Result<Option<T>, E> {
-        match self {
-            Self::Absent => Ok(None),
-            Self::Present => load().map(Some),
-        }
-    }
 }
 
 /// Matrix that projects the last hidden state to logits.
@@ -415,35 +363,5 @@ impl Mixer {
             Self::Mamba2(net) => net.cache(),
             Self::Absent => LayerCache::State { len: 0 },
         }
-    }
-}
-
-impl NormPlacement {
-    /// Pre-norms of mixer and feed-forward block, which may be the same.
-    pub(crate) fn pre_norms(self) -> Option<[LayerParam; 2]> {
-        match self {
-            Self::Pre | Self::Sandwich => Some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm]),
-            Self::Parallel => Some([LayerParam::MixerPreNorm; 2]),
-            Self::Post => None,
-        }
-    }
-
-    /// Post-norms of mixer and feed-forward block.
-    pub(crate) fn post_norms(self) -> Option<[LayerParam; 2]> {
-        matches!(self, Self::Post | Self::Sandwich)
-            .then_some([LayerParam::MixerPostNorm, LayerParam::MlpPostNorm])
-    }
-}
-
-/// Parameters of a projection from `inputs` to `outputs`.
-pub(crate) fn linear_params(
-    param: fn(Piece) -> LayerParam,
-    [inputs, outputs]: [usize; 2],
-    bias: Bias,
-) -> Vec<(LayerParam, Vec<usize>)> {
-    let weight = (param(Piece::Weight), vec![outputs, inputs]);
-    match bias {
-        Bias::Absent => vec![weight],
-        Bias::Present => vec![weight, (param(Piece::Bias), vec![outputs])],
     }
 }
