@@ -40,6 +40,7 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     type Ints = __m512i;
     type Bytes = __m512i;
     type Quad = __m512i;
+    type CodeSums = __m512i;
     type NibbleSums = __m512i;
     type Factors = __m512i;
     type Pairs = __m512i;
@@ -285,8 +286,18 @@ impl<U: MatrixUnit> Lanes for Avx512<U> {
     }
 
     #[inline(always)]
-    fn dot_small_bytes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
+    fn start_codes(sums: __m512i) -> __m512i {
+        sums
+    }
+
+    #[inline(always)]
+    fn dot_codes(sums: __m512i, w: __m512i, x: __m512i) -> __m512i {
         Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn end_codes(_: __m512i, products: __m512i) -> __m512i {
+        products
     }
 
     #[inline(always)]

@@ -28,6 +28,7 @@ impl Lanes for F32x16 {
     type Ints = [i32; LANES];
     type Bytes = Line;
     type Quad = [i8; 4];
+    type CodeSums = [i32; LANES];
     type NibbleSums = [i32; LANES];
     type Factors = [i32; LANES];
     type Pairs = [[i16; 2]; LANES];
@@ -201,8 +202,18 @@ impl Lanes for F32x16 {
     }
 
     #[inline(always)]
-    fn dot_small_bytes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
+    fn start_codes(sums: [i32; LANES]) -> [i32; LANES] {
+        sums
+    }
+
+    #[inline(always)]
+    fn dot_codes(sums: [i32; LANES], w: Line, x: [i8; 4]) -> [i32; LANES] {
         Self::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn end_codes(_: [i32; LANES], products: [i32; LANES]) -> [i32; LANES] {
+        products
     }
 
     #[inline(always)]

@@ -168,7 +168,10 @@ impl Kernel for &Primitives {
         push(V::dot_bytes(V::start_bytes(-128 * sum), bytes, quad));
         let parts = V::splat_pair([-128, 0]);
         push(V::dot_bytes(V::start_bytes_of(parts, [sum as i16, 7]), bytes, quad));
-        push(V::dot_small_bytes(zero, small, quad));
+        push(V::end_codes(zero, V::dot_codes(V::start_codes(zero), small, quad)));
+        let seven = V::splat_int(7);
+        let codes = V::dot_codes(V::dot_codes(V::start_codes(seven), low, quad), high, quad);
+        push(V::end_codes(seven, codes));
         push(V::dot_pairs(zero, V::pair(bytes, [2, 1]), [-300, 517]));
         let [factors, others] = V::factors(magnitudes, *signs);
         let nibbles = V::dot_nibbles(V::start_nibbles(&ZeroPointCorrection::of(2 * sum)), low, quad);

@@ -59,6 +59,8 @@ pub(in crate::host) trait Lanes: Copy {
     type Bytes: Copy;
     /// Four signed bytes, the same for all lanes.
     type Quad: Copy;
+    /// Sums of products of codes, of 16 bits where these take fewer instructions.
+    type CodeSums: Copy;
     /// Sums of products of nibbles over a group of 32 columns: at most 32 · 8 · 127 in magnitude.
     type NibbleSums: Copy;
     /// A factor from -15 to 15 per lane.
@@ -129,8 +131,13 @@ pub(in crate::host) trait Lanes: Copy {
     /// Adds to each lane the dot product of its four bytes (weights from -127 to 127 with zero point 128) and
     /// `x`, from -127 to 127.
     fn dot_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
-    /// Adds to each lane the dot product of its four bytes, at most 127, and `x`, from -127 to 127.
-    fn dot_small_bytes(sums: Self::Ints, w: Self::Bytes, x: Self::Quad) -> Self::Ints;
+    /// Initial value of [`Lanes::dot_codes`] sums that are added to `sums`.
+    fn start_codes(sums: Self::Ints) -> Self::CodeSums;
+    /// Adds to each lane the dot product of its four bytes, at most 127, and `x`, from -127 to 127; over so
+    /// few quads that twice the largest byte times 127 times their number is below 2^15.
+    fn dot_codes(sums: Self::CodeSums, w: Self::Bytes, x: Self::Quad) -> Self::CodeSums;
+    /// `sums` plus the products since [`Lanes::start_codes`].
+    fn end_codes(sums: Self::Ints, products: Self::CodeSums) -> Self::Ints;
     fn splat_pair(pair: [i16; 2]) -> Self::Pairs;
     /// Adds to each lane the dot product of its pair and `x`.
     fn dot_pairs(sums: Self::Ints, w: Self::Pairs, x: [i16; 2]) -> Self::Ints;

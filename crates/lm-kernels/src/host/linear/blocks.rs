@@ -6,20 +6,24 @@
 //! `sum = (step · d) · dot + sum`, plus one for the minimums. In the other types each group of 32 columns is
 //! such a step, plus one for the offset, `sum = offset · (d · sum of the row's values) + sum`.
 //!
-//! Codes are unpacked again for each 8 rows, whatever their number. Expanding the codes of 256 columns first,
-//! as [`panels`](super::panels) does, was slower or level on a Zen 4: the integer scales of the groups remain
-//! a step per group either way. A matrix unit has [panels](super::block_tiles) for more than 32 rows.
+//! With AVX-512, codes are unpacked again for each 8 rows, whatever their number: expanding those of 256
+//! columns first, as [`panels`](super::panels) does, was slower or level on a Zen 4. Paths with registers for
+//! 4 rows only [expand them](multiply_expanded) for 8 rows and more. A matrix unit has
+//! [panels](super::block_tiles) for more than 32 rows.
 
 #![allow(clippy::needless_range_loop, reason = "see `integer`")]
 
 use std::ops::Range;
 
-use super::super::lanes::{Ahead, Kernel, LANES, Lanes, Line, prefetch_stream};
-use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, RecordTile, Scales, code};
+use super::super::lanes::{Ahead, Aligned, Kernel, LANES, Lanes, Line, prefetch_stream};
+use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, Record, RecordTile, Scales, code};
 use super::activations::{QuantizedRows, Span};
 
 /// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
+
+/// Minimum of rows for which the codes of 256 columns are expanded to bytes first.
+const EXPANDED_ROWS: usize = 8;
 
 /// Multiplies `rows` by two tiles; `out` is `[rows, 2, 16]`.
 pub(super) struct Products<'a, F: BlockFormat> {
@@ -35,6 +39,9 @@ impl<F: BlockFormat> Kernel for Products<'_, F> {
     #[inline(always)]
     fn run<V: Lanes>(self) {
         let Self { tiles, x, rows, out } = self;
+        if V::IN_REGISTERS && !V::MANY_REGISTERS && rows.len() >= EXPANDED_ROWS {
+            return multiply_expanded::<V, F>(tiles, x, rows, out);
+        }
         for t in 0..2 {
             multiply::<V, F>(tiles[t], x, rows.clone(), t, out);
         }
@@ -77,11 +84,7 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     for (span, record) in tile.records().enumerate() {
         prefetch_lines::<M>(record.scale_lines());
         let x = x.spans(span, row);
-        if record.scales.factors::<V>(0).is_some() {
-            add_integers::<V, F, M>(&mut sums, record.scales, record.lines, x);
-        } else {
-            add_floats::<V, F, M>(&mut sums, record.scales, record.lines, x);
-        }
+        add::<V, F, Stored, M>(&mut sums, record.scales, record.lines, x);
     }
     for m in 0..M {
         sums[m].store(&mut out[m][t]);
@@ -89,17 +92,143 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// Adds the steps of the outputs' chains for a record, one for each group, which has a scale of the rows.
+/// Multiplies rows by two tiles, record by record: the codes are expanded to bytes in the L1 cache, 8 KiB, and
+/// all rows are multiplied by them. The outputs' chains are kept in memory in between.
 #[inline(always)]
-fn add_floats<V: Lanes, F: BlockFormat, const M: usize>(
+fn multiply_expanded<V: Lanes, F: BlockFormat>(
+    tiles: [RecordTile<'_, F>; 2],
+    x: &QuantizedRows,
+    rows: Range<usize>,
+    out: &mut [[[f32; LANES]; 2]],
+) {
+    out.fill([[0.0; LANES]; 2]);
+    let mut rooms = [Aligned([[0; size_of::<Line>()]; RECORD / 4]); 2];
+    for (span, (a, b)) in tiles[0].records().zip(tiles[1].records()).enumerate() {
+        let [room_a, room_b] = &mut rooms;
+        let codes = [expand::<V, F>(&a, &mut room_a.0), expand::<V, F>(&b, &mut room_b.0)];
+        let (fours, rest) = out.as_chunks_mut::<4>();
+        for (index, out) in fours.iter_mut().enumerate() {
+            add_expanded::<V, F, 4>([&a, &b], codes, x.spans(span, rows.start + 4 * index), out);
+        }
+        let first = rows.end - rest.len();
+        for (index, out) in rest.iter_mut().enumerate() {
+            let x = x.spans(span, first + index);
+            add_expanded::<V, F, 1>([&a, &b], codes, x, std::array::from_mut(out));
+        }
+    }
+}
+
+/// Expands the codes of a record to bytes.
+#[inline(always)]
+fn expand<'a, V: Lanes, F: BlockFormat>(
+    record: &Record<'_, F>,
+    room: &'a mut [Line; RECORD / 4],
+) -> &'a [Line] {
+    prefetch_lines::<EXPANDED_ROWS>(record.all_lines);
+    let mut len = 0;
+    for (lines, room) in record.lines.chunks_exact(F::BITS).zip(room.as_chunks_mut::<EXPANDED_LINES>().0) {
+        for j in 0..EXPANDED_LINES {
+            V::store_bytes(code::<V, F>(lines, j), &mut room[j]);
+        }
+        len += EXPANDED_LINES;
+    }
+    &room[..len]
+}
+
+/// Adds the steps of the outputs' chains of `M` rows for two records with expanded codes.
+#[inline(always)]
+fn add_expanded<V: Lanes, F: BlockFormat, const M: usize>(
+    records: [&Record<'_, F>; 2],
+    codes: [&[Line]; 2],
+    x: &[Span; M],
+    out: &mut [[[f32; LANES]; 2]; M],
+) {
+    for t in 0..2 {
+        let mut sums = [V::splat(0.0); M];
+        for m in 0..M {
+            sums[m] = V::load(&out[m][t]);
+        }
+        add::<V, F, Expanded, M>(&mut sums, records[t].scales, codes[t], x);
+        for m in 0..M {
+            sums[m].store(&mut out[m][t]);
+        }
+    }
+}
+
+/// Form of the codes of a record.
+trait Codes {
+    /// Lines per group of a type.
+    fn lines<F: BlockFormat>() -> usize;
+    /// Loads the expanded line `j` of a group.
+    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes;
+    /// Prefetches what is read after these lines.
+    fn prefetch<const M: usize>(lines: &[Line]);
+}
+
+/// Codes as they are stored, in a stream from memory.
+struct Stored;
+
+impl Codes for Stored {
+    #[inline(always)]
+    fn lines<F: BlockFormat>() -> usize {
+        F::BITS
+    }
+
+    #[inline(always)]
+    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes {
+        code::<V, F>(lines, j)
+    }
+
+    #[inline(always)]
+    fn prefetch<const M: usize>(lines: &[Line]) {
+        prefetch_lines::<M>(lines);
+    }
+}
+
+/// Codes expanded to bytes, in the L1 cache.
+struct Expanded;
+
+impl Codes for Expanded {
+    #[inline(always)]
+    fn lines<F: BlockFormat>() -> usize {
+        EXPANDED_LINES
+    }
+
+    #[inline(always)]
+    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes {
+        V::load_bytes(&lines[j])
+    }
+
+    #[inline(always)]
+    fn prefetch<const M: usize>(_: &[Line]) {}
+}
+
+/// Adds the steps of the outputs' chains for a record.
+#[inline(always)]
+fn add<V: Lanes, F: BlockFormat, C: Codes, const M: usize>(
     sums: &mut [V; M],
     scales: &F::Scales,
     lines: &[Line],
     x: &[Span; M],
 ) {
-    for (group, lines) in lines.chunks_exact(F::BITS).enumerate().take(RECORD / GROUP) {
-        prefetch_lines::<M>(lines);
-        let dots = dots::<V, F, M>(lines, group, 0..EXPANDED_LINES, x);
+    if scales.factors::<V>(0).is_some() {
+        add_integers::<V, F, C, M>(sums, scales, lines, x);
+    } else {
+        add_floats::<V, F, C, M>(sums, scales, lines, x);
+    }
+}
+
+/// Adds the steps of the outputs' chains for a record, one for each group, which has a scale of the rows.
+#[inline(always)]
+fn add_floats<V: Lanes, F: BlockFormat, C: Codes, const M: usize>(
+    sums: &mut [V; M],
+    scales: &F::Scales,
+    lines: &[Line],
+    x: &[Span; M],
+) {
+    for (group, lines) in lines.chunks_exact(C::lines::<F>()).enumerate().take(RECORD / GROUP) {
+        C::prefetch::<M>(lines);
+        let dots = dots::<V, F, C, M>(lines, group, 0..EXPANDED_LINES, x);
         add_group::<V, F, M>(sums, &dots, scales, group, x);
     }
 }
@@ -125,7 +254,7 @@ pub(super) fn add_group<V: Lanes, F: BlockFormat, const M: usize>(
 
 /// Adds the steps of the outputs' chains for a record whose groups have integer scales.
 #[inline(always)]
-fn add_integers<V: Lanes, F: BlockFormat, const M: usize>(
+fn add_integers<V: Lanes, F: BlockFormat, C: Codes, const M: usize>(
     sums: &mut [V; M],
     scales: &F::Scales,
     lines: &[Line],
@@ -140,11 +269,11 @@ fn add_integers<V: Lanes, F: BlockFormat, const M: usize>(
             let column = (4 * quad + part) * columns;
             let group = column / GROUP;
             let first = column % GROUP / 4;
-            let lines = &lines[group * F::BITS..(group + 1) * F::BITS];
+            let lines = &lines[group * C::lines::<F>()..(group + 1) * C::lines::<F>()];
             if first == 0 {
-                prefetch_lines::<M>(lines);
+                C::prefetch::<M>(lines);
             }
-            let dots = dots::<V, F, M>(lines, group, first..first + columns / 4, x);
+            let dots = dots::<V, F, C, M>(lines, group, first..first + columns / 4, x);
             let factor = V::first_bytes(factors);
             factors = V::next_bytes(factors);
             for m in 0..M {
@@ -210,38 +339,86 @@ fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
     bytemuck::cast(sums)
 }
 
+/// Number of lines of a type's codes whose products with a row [`Lanes::dot_codes`] adds up.
+const fn lines_of_codes<F: BlockFormat>() -> usize {
+    let mut largest = (1 << F::BITS) - 1;
+    if let Some(table) = F::TABLE {
+        largest = 0;
+        let mut entry = 0;
+        while entry < table.len() {
+            if table[entry] as usize > largest {
+                largest = table[entry] as usize;
+            }
+            entry += 1;
+        }
+    }
+    match largest {
+        ..=16 => 8,
+        ..=32 => 4,
+        ..=64 => 2,
+        _ => 1,
+    }
+}
+
 /// `Σ quant · x` over the columns of a range of four columns each of a group.
 #[inline(always)]
-fn dots<V: Lanes, F: BlockFormat, const M: usize>(
+fn dots<V: Lanes, F: BlockFormat, C: Codes, const M: usize>(
     lines: &[Line],
     group: usize,
     range: Range<usize>,
     x: &[Span; M],
 ) -> [V::Ints; M] {
-    let mut dots = [V::splat_int(0); M];
-    if F::ZERO > 0 {
-        // Only the halves of the group within the range get their zero-point correction.
-        let half = |half: usize| if range.contains(&(4 * half)) { -i16::from(F::ZERO) } else { 0 };
-        let parts = V::splat_pair([half(0), half(1)]);
-        for m in 0..M {
-            let sums = [x[m].sums[2 * group], x[m].sums[2 * group + 1]];
-            dots[m] = if F::ZERO == 128 {
-                V::start_bytes_of(parts, sums)
-            } else {
-                V::dot_pairs(V::splat_int(0), parts, sums)
-            };
+    let mut dots = zero_points::<V, F, M>(group, &range, x);
+    let quad = |m: usize, j: usize| x[m].quads[group * EXPANDED_LINES + j];
+    if F::ZERO == 128 {
+        for j in range {
+            let codes = C::load::<V, F>(lines, j);
+            for m in 0..M {
+                dots[m] = V::dot_bytes(dots[m], codes, V::quad(quad(m, j)));
+            }
         }
+        return dots;
     }
-    for j in range {
-        let codes = code::<V, F>(lines, j);
+    let run = const { lines_of_codes::<F>() };
+    for first in range.clone().step_by(run) {
+        let mut sums = [V::start_codes(dots[0]); M];
+        for m in 1..M {
+            sums[m] = V::start_codes(dots[m]);
+        }
+        for j in first..range.end.min(first + run) {
+            let codes = C::load::<V, F>(lines, j);
+            for m in 0..M {
+                sums[m] = V::dot_codes(sums[m], codes, V::quad(quad(m, j)));
+            }
+        }
         for m in 0..M {
-            let quad = V::quad(x[m].quads[group * EXPANDED_LINES + j]);
-            dots[m] = if F::ZERO == 128 {
-                V::dot_bytes(dots[m], codes, quad)
-            } else {
-                V::dot_small_bytes(dots[m], codes, quad)
-            };
+            dots[m] = V::end_codes(dots[m], sums[m]);
         }
     }
     dots
+}
+
+/// Zero-point corrections of the columns of a range of a group: initial values of their sums.
+#[inline(always)]
+fn zero_points<V: Lanes, F: BlockFormat, const M: usize>(
+    group: usize,
+    range: &Range<usize>,
+    x: &[Span; M],
+) -> [V::Ints; M] {
+    let mut starts = [V::splat_int(0); M];
+    if F::ZERO == 0 {
+        return starts;
+    }
+    // Only the halves of the group within the range get their correction.
+    let half = |half: usize| if range.contains(&(4 * half)) { -i16::from(F::ZERO) } else { 0 };
+    let parts = V::splat_pair([half(0), half(1)]);
+    for m in 0..M {
+        let sums = [x[m].sums[2 * group], x[m].sums[2 * group + 1]];
+        starts[m] = if F::ZERO == 128 {
+            V::start_bytes_of(parts, sums)
+        } else {
+            V::dot_pairs(V::splat_int(0), parts, sums)
+        };
+    }
+    starts
 }

@@ -222,6 +222,14 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Bytes of an activation row in the form that a weight needs.
+fn row_bytes(w: &PackedMatrix) -> usize {
+    match activation_block(w.format()) {
+        Some(_) => w.cols().div_ceil(activations::SPAN) * size_of::<activations::Span>(),
+        None => w.cols() * size_of::<f32>(),
+    }
+}
+
 /// Index of a number of columns in [`BLOCKS`].
 fn index_of(block: usize) -> usize {
     BLOCKS.iter().position(|&columns| columns == block).expect("one of the block lengths")

@@ -9,11 +9,18 @@ use super::super::lanes::{Kernel, LANES, Lanes, prefetch_ahead};
 use super::super::pack::PackedMatrix;
 use super::super::pool::Pool;
 use super::super::split::{Block, SharedMatrix};
-use super::Rows;
 use super::multiply::multiply;
+use super::{Rows, row_bytes};
 
-/// Activation rows per task, and products of a weight at a time: their sums, 64 KiB, stay in the L2 cache.
+/// Maximum of activation rows per task, and products of a weight at a time: their sums, 64 KiB, stay in the L2
+/// cache.
 const ROWS: usize = 512;
+
+/// Bytes of a task's activations that stay in the L2 cache, half of the smallest on processors with AVX2.
+const L2_BYTES: usize = 256 << 10;
+
+/// Minimum of activation rows per task if there are as many: fewer would read the weights too often.
+const MIN_ROWS: usize = 64;
 
 /// Bytes of each weight per task, enough to amortise scheduling.
 const TASK_BYTES: usize = 64 << 10;
@@ -105,12 +112,13 @@ impl<'a> Layer<'a> {
 
 /// Distributes the pairs of all layers over tasks, with the rows in pieces.
 pub(in crate::host) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<'_>]) {
-    let pieces = layers.iter().map(|layer| layer.rows.len().div_ceil(ROWS)).max().unwrap_or(0);
+    let rows_of_piece = layers.iter().map(|layer| rows_of_task(isa, layer.w)).min().unwrap_or(ROWS);
+    let pieces = layers.iter().map(|layer| layer.rows.len().div_ceil(rows_of_piece)).max().unwrap_or(0);
     let mut tasks: Vec<(&Layer<'_>, Range<usize>, Range<usize>)> = Vec::new();
     for piece in 0..pieces {
         for layer in layers {
             let Range { start, end } = layer.rows;
-            let rows = start + piece * ROWS..end.min(start + (piece + 1) * ROWS);
+            let rows = start + piece * rows_of_piece..end.min(start + (piece + 1) * rows_of_piece);
             if !rows.is_empty() {
                 let (pairs, step) = (layer.num_pairs(), layer.pairs_of_task());
                 let parts = (0..pairs).step_by(step).map(|pair| pair..(pair + step).min(pairs));
@@ -128,6 +136,15 @@ pub(in crate::host) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<
             isa.run(Task { layer, pairs: pairs.clone(), together, x, rows: rows.clone(), sums });
         });
     });
+}
+
+/// Maximum of activation rows per task. The paths of AVX2 read a row for each pair of tiles or tile anew, with
+/// four rows at a time, so that the rows should stay in the L2 cache.
+pub(super) fn rows_of_task(isa: Isa, w: &PackedMatrix) -> usize {
+    if !matches!(isa, Isa::Avx2 | Isa::AvxVnni) {
+        return ROWS;
+    }
+    (L2_BYTES / row_bytes(w).max(1)).clamp(MIN_ROWS, ROWS)
 }
 
 thread_local! {

@@ -40,6 +40,7 @@ impl<P: Products> Lanes for Avx2<P> {
     type Ints = [__m256i; 2];
     type Bytes = [__m256i; 2];
     type Quad = __m256i;
+    type CodeSums = [__m256i; 2];
     type NibbleSums = [__m256i; 2];
     type Factors = [__m256i; 2];
     type Pairs = [__m256i; 2];
@@ -277,8 +278,18 @@ impl<P: Products> Lanes for Avx2<P> {
     }
 
     #[inline(always)]
-    fn dot_small_bytes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
-        [P::dot_small_bytes(sums[0], w[0], x), P::dot_small_bytes(sums[1], w[1], x)]
+    fn start_codes(sums: [__m256i; 2]) -> [__m256i; 2] {
+        [P::start_codes(sums[0]), P::start_codes(sums[1])]
+    }
+
+    #[inline(always)]
+    fn dot_codes(sums: [__m256i; 2], w: [__m256i; 2], x: __m256i) -> [__m256i; 2] {
+        [P::dot_codes(sums[0], w[0], x), P::dot_codes(sums[1], w[1], x)]
+    }
+
+    #[inline(always)]
+    fn end_codes(sums: [__m256i; 2], products: [__m256i; 2]) -> [__m256i; 2] {
+        [P::end_codes(sums[0], products[0]), P::end_codes(sums[1], products[1])]
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 //! Safety invariant of all unsafe blocks below: only `Isa::run` names the lanes that use these, after it has
 //! detected AVX2, FMA and F16C.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::super::vector::{Kernel, ZeroPointCorrection};
@@ -19,7 +20,9 @@ pub(in crate::host) trait Products: Copy {
     fn start_bytes(correction: i32) -> i32;
     fn start_bytes_of(parts: __m256i, sums: __m256i) -> __m256i;
     fn dot_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i;
-    fn dot_small_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i;
+    fn start_codes(sums: __m256i) -> __m256i;
+    fn dot_codes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i;
+    fn end_codes(sums: __m256i, products: __m256i) -> __m256i;
     fn dot_pairs(sums: __m256i, w: __m256i, x: __m256i) -> __m256i;
 
     /// Initial value of each lane of [`Products::dot_nibbles`].
@@ -32,6 +35,17 @@ pub(in crate::host) trait Products: Copy {
 /// Products of AVX2: `maddubs` and `madd`.
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Maddubs;
+
+/// The sum itself, computed at this place of the program and held in a register. Otherwise the compiler orders
+/// the sums of a group by rows, as trees, with the weights of all its lines in the 16 registers and the sums in
+/// memory, which takes twice as long.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn in_register(mut sum: __m256i) -> __m256i {
+    // SAFETY: there is no instruction.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) sum, options(nomem, nostack, preserves_flags)) };
+    sum
+}
 
 /// Runs a kernel in its copy for AVX2. Not inlined if one kernel calls another: a format's loops are a
 /// function of their own.
@@ -68,18 +82,29 @@ impl Products for Maddubs {
         // SAFETY: AVX2 is there.
         unsafe {
             let w = _mm256_xor_si256(w, _mm256_set1_epi8(i8::MIN));
-            Self::dot_small_bytes(sums, _mm256_abs_epi8(w), _mm256_sign_epi8(x, w))
+            let pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
+            Self::end_codes(sums, pairs)
         }
     }
 
-    /// The sum of two products is at most 2 · 127 · 127, so it does not saturate.
+    /// Two 16-bit sums per lane, each over two of every four columns.
     #[inline(always)]
-    fn dot_small_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    fn start_codes(_: __m256i) -> __m256i {
+        // SAFETY: AVX is there.
+        unsafe { _mm256_setzero_si256() }
+    }
+
+    /// Neither the sum of two products nor that of all saturates: both fit 16 bits.
+    #[inline(always)]
+    fn dot_codes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
         // SAFETY: AVX2 is there.
-        unsafe {
-            let pairs = _mm256_maddubs_epi16(w, x);
-            _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
-        }
+        unsafe { in_register(_mm256_add_epi16(sums, _mm256_maddubs_epi16(w, x))) }
+    }
+
+    #[inline(always)]
+    fn end_codes(sums: __m256i, products: __m256i) -> __m256i {
+        // SAFETY: AVX2 is there.
+        unsafe { in_register(_mm256_add_epi32(sums, _mm256_madd_epi16(products, _mm256_set1_epi16(1)))) }
     }
 
     #[inline(always)]
@@ -96,11 +121,9 @@ impl Products for Maddubs {
         correction.halves
     }
 
-    /// The sum of two products is at most 2 · 15 · 127, so it does not saturate.
     #[inline(always)]
     fn dot_nibbles(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
-        // SAFETY: AVX2 is there.
-        unsafe { _mm256_add_epi16(sums, _mm256_maddubs_epi16(w, x)) }
+        Self::dot_codes(sums, w, x)
     }
 
     /// The factor of each lane twice, one for each of its sums.

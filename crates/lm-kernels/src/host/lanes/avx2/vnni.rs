@@ -138,8 +138,18 @@ impl<E: Encoding> Products for Vnni<E> {
     }
 
     #[inline(always)]
-    fn dot_small_bytes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    fn start_codes(sums: __m256i) -> __m256i {
+        sums
+    }
+
+    #[inline(always)]
+    fn dot_codes(sums: __m256i, w: __m256i, x: __m256i) -> __m256i {
         E::dot_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn end_codes(_: __m256i, products: __m256i) -> __m256i {
+        products
     }
 
     #[inline(always)]

@@ -110,6 +110,7 @@ impl<P: ByteProducts> Lanes for Neon<P> {
     type Ints = Ints;
     type Bytes = Bytes;
     type Quad = int8x16_t;
+    type CodeSums = Ints;
     type NibbleSums = P::NibbleSums;
     type Factors = Ints;
     type Pairs = [int16x8_t; REGISTERS];
@@ -320,8 +321,18 @@ impl<P: ByteProducts> Lanes for Neon<P> {
     }
 
     #[inline(always)]
-    fn dot_small_bytes(sums: Ints, w: Bytes, x: int8x16_t) -> Ints {
+    fn start_codes(sums: Ints) -> Ints {
+        sums
+    }
+
+    #[inline(always)]
+    fn dot_codes(sums: Ints, w: Bytes, x: int8x16_t) -> Ints {
         P::dot_small_bytes(sums, w, x)
+    }
+
+    #[inline(always)]
+    fn end_codes(_: Ints, products: Ints) -> Ints {
+        products
     }
 
     #[inline(always)]

@@ -30,7 +30,7 @@ pub(in crate::host) trait ByteProducts: Copy {
 
     /// See [`Lanes::dot_bytes`].
     fn dot_bytes(sums: Ints, w: Bytes, x: int8x16_t) -> Ints;
-    /// See [`Lanes::dot_small_bytes`].
+    /// As [`Lanes::dot_codes`], of any number of quads.
     fn dot_small_bytes(sums: Ints, w: Bytes, x: int8x16_t) -> Ints;
     /// See [`Lanes::start_nibbles`].
     fn start_nibbles(correction: &ZeroPointCorrection) -> Self::NibbleSums;

@@ -37,6 +37,25 @@ fn rows_beyond_one_task_are_computed() {
     }
 }
 
+/// Paths of AVX2 cut rows into pieces whose activations fit the L2 cache: 64 rows and more.
+#[test]
+fn rows_of_pieces_for_the_cache_are_computed() {
+    let mut random = Random(11);
+    let q5_0 = WeightFormat::Ggml(GgmlType::Q5_0);
+    for format in [WeightFormat::F32, WeightFormat::Q4, q5_0, WeightFormat::Ggml(GgmlType::Q6K)] {
+        let (w, x) = case(&mut random, format, 40, 5120, 139);
+        let expected = bits(&run(Isa::Scalar, 1, &w, &x, 139));
+        for &isa in Isa::supported() {
+            let pieces = 139_usize.div_ceil(tasks::rows_of_task(isa, &w));
+            let expected_pieces = if matches!(isa, Isa::Avx2 | Isa::AvxVnni) { 3 } else { 1 };
+            assert_eq!(pieces, expected_pieces, "{format} with {isa}");
+            assert_eq!(bits(&run(isa, 2, &w, &x, 139)), expected, "{format} with {isa}");
+        }
+    }
+    let narrow = case(&mut random, q5_0, 16, 256, 1).0;
+    assert_eq!(tasks::rows_of_task(Isa::Avx2, &narrow), 512);
+}
+
 /// Tasks of seven pairs of tiles: three (170 rows), two (200) and one (300) at a time.
 #[test]
 fn pairs_beyond_one_pass_are_computed() {
