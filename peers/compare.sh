@@ -3,20 +3,21 @@
 #
 #     peers/compare.sh                           # Qwen3-0.6B's shape at 4 bit beside both
 #     peers/compare.sh --runs 7 --threads 4
-#     peers/compare.sh --gguf FILE [--gguf FILE] # GGUF files beside llama.cpp, a table for each
+#     peers/compare.sh --gguf FILE [--gguf FILE] # GGUF files beside llama.cpp and OpenVINO, a table for each
+#     peers/compare.sh --types q4_0,q4_k_m,q8_0  # the shape as GGUF files of these types, a table for each
 #     peers/compare.sh --image FILE              # SmolVLM-256M's shape and an image beside llama.cpp
 #
-# Options: --shape NAME (of `cargo xtask bench`), --threads N [default: all], --runs N [default: 5], --image FILE, --gguf FILE.
-# A stack that cannot be built or run is left out, with a line that says so.
+# Options: --shape NAME (of `cargo xtask bench`), --threads N [default: all], --runs N [default: 5], --image FILE, --gguf FILE,
+# --types LIST (of llama-quantize). A stack that cannot be built or run is left out, with a line that says so.
 #
 # Needs cargo, a C++ compiler and Python with venv. pip fetches everything else into target/peers: CMake, Ninja and the source
-# package of llama-cpp-python, which holds llama.cpp; OpenVINO and what exports a model to it (not with --gguf), or with --image what
-# the converter of llama.cpp needs, either of which includes torch (6 GB). The first run builds llama.cpp, which takes minutes. `chrt -f 10` before
+# package of llama-cpp-python, which holds llama.cpp; OpenVINO, and without --gguf and --types what exports a model to it, or with
+# --image what the converter of llama.cpp needs, either of which includes torch (6 GB). The first run builds llama.cpp, which takes minutes. `chrt -f 10` before
 # the command gives the runs real-time priority.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-shape='' threads=$(nproc) runs=5 image='' files=()
+shape='' threads=$(nproc) runs=5 image='' types='' files=()
 while [ $# -gt 0 ]; do
     case $1 in
         --shape) shape=$2 ;;
@@ -24,6 +25,7 @@ while [ $# -gt 0 ]; do
         --runs) runs=$2 ;;
         --image) image=$(realpath "$2") ;;
         --gguf) files+=("$(realpath "$2")") ;;
+        --types) types=$2 ;;
         *) sed -n '2,/^set/s/^# \{0,1\}//p' "$0"; exit 2 ;;
     esac
     shift 2
@@ -60,7 +62,7 @@ instruction_sets() {
 
 # Builds the programs of llama.cpp that are measured.
 build_llama() {
-    [ ! -x "$bin/llama-bench" ] || return 0
+    [ ! -x "$bin/llama-bench" ] || [ ! -x "$bin/llama-quantize" ] || return 0
     install cmake ninja
     "$python" -m pip download --quiet --no-deps --no-binary llama-cpp-python --dest "$work" llama-cpp-python
     mkdir -p "$llama"
@@ -70,15 +72,31 @@ build_llama() {
     # shellcheck disable=SC2046  # each word is an option
     cmake -S "$llama" -B "$llama/build" -G Ninja -DCMAKE_BUILD_TYPE=Release $(instruction_sets) -DLLAMA_CURL=OFF \
         -DLLAMA_OPENSSL=OFF -DLLAMA_BUILD_SERVER=OFF -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_TOOLS=ON > "$work/cmake.log" &&
-        cmake --build "$llama/build" --target llama-bench llama-batched-bench llama-mtmd-cli > "$work/build.log"
+        cmake --build "$llama/build" --target llama-bench llama-batched-bench llama-mtmd-cli llama-quantize > "$work/build.log"
+}
+
+# OpenVINO GenAI, which reads GGUF files of some types itself.
+install_openvino() {
+    install openvino-genai==2026.4.1.0 "$@"
 }
 
 # Exports the checkpoint to the folder $1 at 4 bit, the embedding and the head included: 4.125 bits a weight.
 export_openvino() {
-    install 'optimum-intel[openvino]==2.2.0' openvino-genai==2026.4.1.0 || return 1
+    install_openvino 'optimum-intel[openvino]==2.2.0' || return 1
     [ ! -d "$1" ] || return 0
     HF_HUB_OFFLINE=1 "$work/venv/bin/optimum-cli" export openvino --model "$checkpoint" --task text-generation-with-past \
         --weight-format int4 --sym --group-size 128 --all-layers --disable-convert-tokenizer "$1.part" && mv "$1.part" "$1"
+}
+
+# Writes the shape as a GGUF file of each type of `types` and adds them to `files`.
+write_types() {
+    local type source=$work/$shape-bf16.gguf
+    [ -f "$source" ] || "$lm" convert "$checkpoint" "$source" --quantize bf16
+    for type in ${types//,/ }; do
+        local file=$work/$shape-$type.gguf
+        [ -f "$file" ] || "$bin/llama-quantize" "$source" "$file" "${type^^}" > "$work/quantize.log" 2>&1
+        files+=("$file")
+    done
 }
 
 # Names the releases of the other stacks.
@@ -113,10 +131,13 @@ if [ -n "$image" ]; then
     fi
     turns "${llama_options[@]}" --checkpoint "$checkpoint" --image "$image" --gguf "$folder/model.gguf" \
         --mmproj "$folder/mmproj.gguf"
-elif [ ${#files[@]} -gt 0 ]; then
+elif [ ${#files[@]} -gt 0 ] || [ -n "$types" ]; then
+    [ -z "$types" ] || write_types
+    openvino=
+    if install_openvino > "$work/openvino.log" 2>&1; then openvino=1; fi
     for file in "${files[@]}"; do
         printf '\n%s\n\n' "$(basename "$file")"
-        turns "${llama_options[@]}" --gguf "$file"
+        turns "${llama_options[@]}" --gguf "$file" ${openvino:+--openvino "$file"}
     done
 else
     file=$work/$shape-q4_0.gguf openvino=$work/$shape-openvino

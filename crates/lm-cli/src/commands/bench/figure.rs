@@ -11,6 +11,9 @@ use serde::Serialize;
 pub enum Metric {
     /// Seconds from a folder to a model that is ready
     Load,
+    /// Milliseconds to the first token of the first prompt, of 32 tokens, after the load. The limit is that of
+    /// later ones
+    FirstToken,
     /// Prompt tokens a second
     Prefill,
     /// Tokens a second after the first; of sequences that run together, all their tokens over the whole time,
@@ -45,7 +48,7 @@ impl Metric {
         match self {
             Metric::Load => "s",
             Metric::Prefill | Metric::Decode | Metric::ImagePrefill => "tokens/s",
-            Metric::Image | Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
+            Metric::FirstToken | Metric::Image | Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
             Metric::Resident | Metric::Peak => "MB",
             Metric::DramRate => "GB/s",
             Metric::MatrixRate => "TOP/s",
@@ -69,6 +72,7 @@ impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Metric::Load => "load",
+            Metric::FirstToken => "first_token",
             Metric::Prefill => "prefill",
             Metric::Decode => "decode",
             Metric::SecondTurn => "second_turn",

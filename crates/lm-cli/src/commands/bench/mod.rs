@@ -113,6 +113,7 @@ pub fn run(args: &Args) -> Result<()> {
         ..args.run.engine_settings()
     };
     let engine = Engine::new(loaded, settings)?;
+    let first_token = runs::first_token(&engine)?;
     runs::decode(&mut runs::context(&engine, 0)?)?;
     if args.profile {
         return profile::run(args, &engine);
@@ -129,6 +130,7 @@ pub fn run(args: &Args) -> Result<()> {
         bench.print_model()?;
     }
     bench.start(seconds, file_read, resident)?;
+    bench.show(Metric::FirstToken, (runs::TURN, 1), &[first_token])?;
     bench.run()?;
     image.map_or(Ok(()), |image| bench.image(&image))?;
     bench.progress.finish_and_clear();

@@ -11,13 +11,15 @@ use lm_session::{
     TokenId,
 };
 
+use super::figure::{Sample, median};
+
 /// Decoded tokens of a run.
 pub const OUTPUT: usize = 64;
 /// Prompt tokens of each concurrent sequence.
 pub const PROMPT: usize = 64;
 /// Reply tokens before a second turn.
 pub const REPLY: usize = 16;
-/// New tokens of the second turn.
+/// New tokens of the second turn, and those of the first prompt after the load.
 pub const TURN: usize = 32;
 
 /// Prefill rate of a prompt, in tokens per second.
@@ -80,6 +82,21 @@ pub fn second_turn(session: &mut Session) -> Result<f64> {
     let timing = generate(session)?;
     session.sync(&history, &CancelHandle::new())?;
     Ok(timing.ttft.context("no token was sampled")?.as_secs_f64() * 1e3)
+}
+
+/// Milliseconds to the first token of the first prompt of an engine, with the median of five later prompts
+/// as the limit.
+pub fn first_token(engine: &Engine) -> Result<Sample> {
+    let run = || -> Result<f64> {
+        let mut session = open(engine, 1)?;
+        let started = Instant::now();
+        session.prefill(&prompt(engine, TURN))?;
+        generate(&mut session)?;
+        Ok(started.elapsed().as_secs_f64() * 1e3)
+    };
+    let value = run()?;
+    let later = (0..5).map(|_| run()).collect::<Result<Vec<_>>>()?;
+    Ok(Sample { value, limit: Some(median(later.into_iter())) })
 }
 
 /// Opens a session that samples greedily and never ends before its limit.
