@@ -44,9 +44,9 @@ load_hparams = ModelBase.load_hparams
 
 
 def plain_hparams(folder: Path, is_mistral_format: bool) -> dict[str, Any]:
-    """Without the defaults of transformers' config class, which give every Nemotron-H experts."""
+    """Without the defaults of transformers' config class, which give every Nemotron-H experts, and a Falcon of one KV head many."""
     config: dict[str, Any] = json.loads((folder / "config.json").read_text())
-    return config if config["model_type"] == "nemotron_h" else load_hparams(folder, is_mistral_format)
+    return config if config["model_type"] in ("falcon", "nemotron_h") else load_hparams(folder, is_mistral_format)
 
 
 ModelBase.load_hparams = staticmethod(plain_hparams)
@@ -58,6 +58,7 @@ FILES: list[tuple[str, str, int]] = [
     ("apertus-tiny-bias", "BF16", 0),
     ("cohere-tiny", "BF16", 0),
     ("cohere-tiny-bias", "BF16", 0),
+    ("cohere-tiny-norms", "BF16", 0),
     ("cohere2-tiny", "BF16", 0),
     ("deepseek-v2-tiny", "BF16", 0),
     ("deepseek-v2-tiny-groups", "F16", 0),
@@ -66,6 +67,8 @@ FILES: list[tuple[str, str, int]] = [
     ("ernie4_5-tiny", "BF16", 0),
     ("exaone4-tiny", "BF16", 0),
     ("exaone4-tiny-full", "BF16", 0),
+    ("falcon-tiny", "BF16", 0),
+    ("falcon-tiny-groups", "BF16", 0),
     ("gemma-tiny", "BF16", 0),
     ("bamba-tiny", "BF16", 0),
     ("gemma2-tiny", "BF16", 0),
@@ -77,6 +80,7 @@ FILES: list[tuple[str, str, int]] = [
     ("glm4-tiny", "BF16", 0),
     ("glm4-moe-lite-tiny", "BF16", 0),
     ("glm4-moe-tiny", "BF16", 0),
+    ("gpt2-tiny", "BF16", 0),
     ("gpt-oss-tiny", "BF16", 0),
     ("gpt-oss-tiny-bf16", "BF16", 0),
     ("granite-hybrid-tiny", "BF16", 0),
@@ -131,6 +135,7 @@ SPECIAL_TOKENS = ("glm4", "glm4_moe", "glm4_moe_lite")
 # vector, and of Qwen 3.5 heads in another order.
 IMPLIED: dict[str, dict[str, Any]] = {
     "bamba-tiny": {},
+    "falcon-tiny-groups": {"rope_theta": 10000.0},
     "gemma2-tiny": {"query_pre_attn_scalar": 16, "rope_theta": 10000.0},
     "gemma3-tiny": {"query_pre_attn_scalar": 16, "sliding_window_pattern": 6},
     "gemma3n-tiny": {},

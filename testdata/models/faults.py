@@ -51,7 +51,7 @@ def mixed_windows(model: Any) -> bool:
 
 def rotates(model: Any) -> bool:
     """One rotation for all layers, by the function that most models share."""
-    if getattr(model.model, "rotary_emb", None) is None:
+    if getattr(model.base_model, "rotary_emb", None) is None:
         return False
     return hasattr(code_of(model), "apply_rotary_pos_emb") and "rope_theta" in (model.config.rope_parameters or {})
 
@@ -132,7 +132,8 @@ def tiled_kv(x: Tensor, repeats: int) -> Tensor:
 
 def rotation_of(model: Any) -> Any:
     """The module that makes the rotations."""
-    return model.model.rotary_emb if hasattr(model.model, "rotary_emb") else model.model.pos_emb
+    inner = model.base_model
+    return inner.rotary_emb if hasattr(inner, "rotary_emb") else inner.pos_emb
 
 
 def other_rope(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
@@ -250,7 +251,7 @@ FAULTS = [
     Fault(
         "KV heads tiled in place of repeated",
         replace("repeat_kv", tiled_kv),
-        if_config(lambda config: 1 < config.num_key_value_heads < config.num_attention_heads),
+        if_config(lambda config: 1 < getattr(config, "num_key_value_heads", 1) < config.num_attention_heads),
     ),
     Fault("window one longer", edit(move_window(1)), windowed),
     Fault("window one shorter", edit(move_window(-1)), windowed),

@@ -25,6 +25,12 @@ MODELS = {
                    "num_attention_heads": 3, "num_key_value_heads": 3, "rope_theta": 4000000.0, "attention_bias": True,
                    "layer_norm_eps": 0.03, "logit_scale": 1.3, "tie_word_embeddings": True},
     },
+    "cohere-tiny-norms": {  # as Command R+: a norm for each query and key head, 3 query heads a KV head, tied
+        "dtype": "bfloat16", "shards": 1,
+        "config": {**COHERE, "hidden_size": 60, "intermediate_size": 84, "num_hidden_layers": 3,
+                   "num_attention_heads": 6, "num_key_value_heads": 2, "rope_theta": 75000.0, "use_qk_norm": True,
+                   "layer_norm_eps": 0.02, "logit_scale": 0.7, "tie_word_embeddings": True},
+    },
     "cohere-tiny-yarn": {  # YaRN, GELU without approximation, 5 query heads a KV head, an odd width, untied
         "dtype": "float16", "shards": 2,
         "config": {**COHERE, "hidden_size": 60, "intermediate_size": 75, "num_hidden_layers": 3,
@@ -90,7 +96,14 @@ def rotate_everywhere(model: Any) -> None:
         attention.sliding_window = model.config.sliding_window
 
 
+def share_head_norms(model: Any) -> None:
+    """The weights of the first head for all heads."""
+    for norm in [*each(model, "q_norm"), *each(model, "k_norm")]:
+        norm.weight.data = norm.weight.data[:1].expand_as(norm.weight.data).contiguous()
+
+
 FAULTS = [
+    Fault("one norm for all heads", edit(share_head_norms), if_config(lambda config: getattr(config, "use_qk_norm", False))),
     Fault("means are not taken away", edit(keep_means), if_config(of_cohere)),
     Fault("blocks one after the other", edit(one_after_the_other("input_layernorm")), if_config(lambda config: config.model_type in ("cohere", "cohere2", "phi") or getattr(config, "use_parallel_residual", False))),
     Fault("positions in full layers", edit(rotate_everywhere), if_config(lambda config: config.model_type == "cohere2")),

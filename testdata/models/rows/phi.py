@@ -17,6 +17,8 @@ def draw(name: str, shape: Size, config: Any, random: Generator) -> Tensor | Non
     """Blocks whose activation is far from linear."""
     if "fc1.weight" in name:
         return 1.5 * torch.randn(shape, generator=random) / math.sqrt(shape[-1])
+    if name.endswith(("q_layernorm.weight", "k_layernorm.weight")):
+        return 1.6 * (0.4 + 1.2 * torch.rand(shape, generator=random))
     return None
 
 
@@ -34,6 +36,13 @@ MODELS = {
                    "num_attention_heads": 6, "num_key_value_heads": 2, "tie_word_embeddings": True,
                    "rope_theta": 4000.0, "rope_scaling": {"type": "linear", "factor": 2.0}, "layer_norm_eps": 0.03,
                    "hidden_act": "relu"},
+    },
+    "phi-tiny-norms": {  # a norm with a bias for all query heads, and one for all key heads; 2 query heads a KV head, untied
+        "dtype": "bfloat16", "shards": 1, "draw": draw,
+        "config": {**PHI, "hidden_size": 64, "intermediate_size": 120, "num_hidden_layers": 2,
+                   "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False,
+                   "partial_rotary_factor": 0.5, "rope_theta": 20000.0, "layer_norm_eps": 0.02,
+                   "hidden_act": "gelu_new", "qk_layernorm": True},
     },
     "phi-tiny-whole": {  # all of a head turns, YaRN, GELU without approximation, one KV head, untied
         "dtype": "bfloat16", "shards": 1, "draw": draw,
@@ -58,7 +67,8 @@ def keep_means(model: Any) -> None:
     for norm in [m for m in model.modules() if isinstance(m, nn.LayerNorm)]:
 
         def forward(x: Tensor, norm: Any = norm) -> Tensor:
-            return x * (x.pow(2).mean(-1, keepdim=True) + norm.eps).rsqrt() * norm.weight + norm.bias
+            normed = x * (x.pow(2).mean(-1, keepdim=True) + norm.eps).rsqrt() * norm.weight
+            return normed if norm.bias is None else normed + norm.bias
 
         norm.forward = forward
 
@@ -73,5 +83,6 @@ FAULTS = [
     Fault("norm biases missing, in Phi", edit(drop_biases("input_layernorm", "final_layernorm")), if_config(of_phi)),
     Fault("last norm missing", without("final_layernorm"), if_part("final_layernorm")),
     *(Fault(f"{part} bias missing", edit(drop_biases(part)), if_config(of_phi)) for part in ("dense", "fc1", "fc2", "lm_head")),
+    Fault("biases of query and key norms missing", edit(drop_biases("q_layernorm", "k_layernorm")), if_config(lambda config: of_phi(config) and config.qk_layernorm)),
     Fault("SiLU in place of Phi's activation", edit(use_silu), if_config(of_phi)),
 ]

@@ -1,17 +1,17 @@
-//! Cohere (Command R, Aya): Cohere 2 without windows, and with RoPE in all layers. Source: `config.json` of
-//! CohereLabs/aya-expanse-8b; `CohereConfig` of transformers for the defaults.
+//! Cohere (Command R, Command R+, Aya): Cohere 2 without windows, with RoPE in all layers, and in Command R+
+//! with query and key norms. Source: `config.json` of CohereLabs/aya-expanse-8b and c4ai-command-r-plus; `CohereConfig` of transformers for the defaults.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 
 use super::{Architecture, BASE, cohere2};
-use crate::config::{ModelConfig, unsupported};
+use crate::config::ModelConfig;
 use crate::gguf::{GgufArchitecture, put_biases};
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, QkNorm};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["cohere"],
-    goldens: &["cohere-tiny", "cohere-tiny-bias", "cohere-tiny-yarn"],
+    goldens: &["cohere-tiny", "cohere-tiny-bias", "cohere-tiny-norms", "cohere-tiny-yarn"],
     spec,
     gguf: &[&GGUF],
     defaults: r#"{
@@ -46,8 +46,9 @@ struct Keys {
 }
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    let mut spec = cohere2::cohere(config)?;
     if config.read::<Keys>()?.use_qk_norm == Some(true) {
-        return Err(unsupported(QK_NORM, true, "false"));
+        spec.attention_mut().for_each(|attention| attention.qk_norm = QkNorm::EachHead);
     }
-    cohere2::cohere(config)
+    Ok(spec)
 }

@@ -39,7 +39,7 @@ pub(super) const V2: Architecture = Architecture {
 };
 
 pub(super) const V3: Architecture = Architecture {
-    model_types: &["deepseek_v3"],
+    model_types: &["deepseek_v3", "kimi_k2"],
     goldens: &["deepseek-v3-tiny", "deepseek-v3-tiny-direct", "deepseek-v3-tiny-halves"],
     spec: |config| with_experts(config, RouterKind::Sigmoid),
     weight_name,

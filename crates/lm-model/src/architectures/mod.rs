@@ -8,6 +8,7 @@ mod deepseek;
 mod ernie4_5;
 mod ernie4_5_moe;
 mod exaone4;
+mod falcon;
 mod gemma;
 mod gemma2;
 mod gemma3;
@@ -17,6 +18,7 @@ mod glm;
 mod glm4;
 mod glm4_moe;
 mod glm4_moe_lite;
+mod gpt2;
 mod gpt_oss;
 mod granite;
 mod granite_moe;
@@ -53,7 +55,7 @@ use lm_formats::{Error, Result};
 use serde_json::{Map, Value};
 
 use crate::checkpoint::{Checkpoint, Param, TensorLocation, hugging_face_name};
-use crate::config::{ModelConfig, unsupported};
+use crate::config::{MAX_LAYERS, ModelConfig, unsupported};
 use crate::gguf::{Description, GgufArchitecture};
 use crate::spec::{DecoderSpec, OutputHead};
 
@@ -81,11 +83,43 @@ pub struct Architecture {
     /// Rules for its GGUF files, the first for those that are written; none if llama.cpp does not know the
     /// architecture.
     pub(crate) gguf: &'static [&'static GgufArchitecture],
+    /// Keys that the reference config class reads under another name, which takes precedence: that name, and
+    /// the key.
+    pub(crate) renamed_keys: &'static [(&'static str, &'static str)],
+    /// Keys that list the layers, by precedence: their length is the number of layers, whatever
+    /// `num_hidden_layers` says.
+    pub(crate) layer_lists: &'static [&'static str],
     /// JSON object with the reference config class's values of keys that files omit.
     pub(crate) defaults: &'static str,
 }
 
 impl Architecture {
+    /// Renames keys, and adds the reference's values of absent ones.
+    fn complete(&self, keys: &mut Map<String, Value>) -> Result<()> {
+        for (name, key) in self.renamed_keys {
+            if let Some(value) = keys.get(*name).filter(|value| !value.is_null()).cloned() {
+                keys.insert((*key).to_owned(), value);
+            }
+        }
+        let lists = self.layer_lists.iter().filter_map(|key| keys.get(*key));
+        if let Some(layers) =
+            lists.filter_map(length).next().filter(|layers| (1..=MAX_LAYERS).contains(layers))
+        {
+            keys.insert("num_hidden_layers".to_owned(), layers.into());
+        }
+        for (key, value) in self.default_keys()? {
+            keys.entry(key).or_insert(value);
+        }
+        // Without a width of its own, the reference's feed-forward block is four times as wide as the rows.
+        if let Some(hidden) = keys.get("hidden_size").and_then(Value::as_u64) {
+            let absent = keys.get(WIDTH).is_none_or(Value::is_null);
+            if absent && self.renamed_keys.iter().any(|row| row.1 == WIDTH) {
+                keys.insert(WIDTH.to_owned(), hidden.saturating_mul(4).into());
+            }
+        }
+        Ok(())
+    }
+
     /// Parses [`Architecture::defaults`].
     pub(crate) fn default_keys(&self) -> Result<Map<String, Value>> {
         serde_json::from_str(self.defaults)
@@ -137,6 +171,14 @@ impl Architecture {
     }
 }
 
+/// Length of a list, or of a text with a letter for each layer.
+fn length(list: &Value) -> Option<usize> {
+    list.as_array().map(Vec::len).or_else(|| list.as_str().map(|letters| letters.chars().count()))
+}
+
+/// Config.json key of the width inside the feed-forward block.
+const WIDTH: &str = "intermediate_size";
+
 /// Llama's fields, from which an architecture lists its differences. Every parameter is a whole tensor.
 const BASE: Architecture = Architecture {
     model_types: &[],
@@ -148,6 +190,8 @@ const BASE: Architecture = Architecture {
     ignored_prefixes: &[],
     layers_ahead: false,
     gguf: &[],
+    renamed_keys: &[],
+    layer_lists: &[],
     defaults: "{}",
 };
 
@@ -162,6 +206,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &ernie4_5::ARCHITECTURE,
     &ernie4_5_moe::ARCHITECTURE,
     &exaone4::ARCHITECTURE,
+    &falcon::ARCHITECTURE,
     &gemma::ARCHITECTURE,
     &gemma2::ARCHITECTURE,
     &gemma3::ARCHITECTURE,
@@ -171,6 +216,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &glm4::ARCHITECTURE,
     &glm4_moe::ARCHITECTURE,
     &glm4_moe_lite::ARCHITECTURE,
+    &gpt2::ARCHITECTURE,
     &gpt_oss::ARCHITECTURE,
     &granite::ARCHITECTURE,
     &granite_moe::ARCHITECTURE,
@@ -204,7 +250,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
 
 /// Reads the keys of a `config.json`; absent keys get the defaults of the architecture.
 pub(crate) fn config(keys: Map<String, Value>) -> Result<ModelConfig> {
-    ModelConfig::from_keys(keys, |model_type| find(model_type)?.default_keys())
+    ModelConfig::from_keys(keys, |model_type, keys| find(model_type)?.complete(keys))
 }
 
 /// Returns the architecture of a `model_type`.
@@ -275,8 +321,8 @@ mod tests {
 
     #[test]
     fn unknown_architecture_lists_the_known() {
-        let error = find("gpt2").unwrap_err().to_string();
-        let known = error.strip_prefix("config.json: `model_type` is gpt2, supported: ").expect(&error);
+        let error = find("gptj").unwrap_err().to_string();
+        let known = error.strip_prefix("config.json: `model_type` is gptj, supported: ").expect(&error);
         for architecture in ALL_ARCHITECTURES {
             assert!(architecture.model_types.iter().all(|name| known.contains(name)), "{error}");
         }
@@ -327,6 +373,36 @@ mod tests {
             spec("hunyuan_v1_dense", json!({"rope_parameters": rope}))
         };
         assert_eq!(rope(json!({"alpha": 0})), rope(json!({})));
+    }
+
+    #[test]
+    fn lists_of_layers_determine_their_number() {
+        let layers = |more: Value| {
+            let mut keys = json!({
+                "model_type": "nemotron_h", "vocab_size": 320, "hidden_size": 64, "intermediate_size": 96,
+                "num_attention_heads": 8,
+            });
+            keys.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            config(keys.as_object().unwrap().clone()).unwrap().num_hidden_layers
+        };
+        assert_eq!(
+            layers(json!({"layers_block_type": ["mamba", "mlp"], "hybrid_override_pattern": "M*-"})),
+            2
+        );
+        assert_eq!(layers(json!({"hybrid_override_pattern": "M*-M-", "num_hidden_layers": 4})), 5);
+        assert_eq!(layers(json!({"num_hidden_layers": 3})), 3);
+    }
+
+    #[test]
+    fn sizes_under_other_names_are_read() {
+        let keys = json!({
+            "model_type": "gpt2", "n_embd": 24, "n_layer": 2, "n_head": 3, "n_inner": null, "n_positions": 40,
+            "hidden_size": 25,
+        });
+        let config = config(keys.as_object().unwrap().clone()).unwrap();
+        let sizes = [config.hidden_size, config.num_hidden_layers, config.num_attention_heads];
+        assert_eq!(sizes, [24, 2, 3]);
+        assert_eq!([config.intermediate_size, config.max_position_embeddings], [96, 40]);
     }
 
     #[test]

@@ -27,6 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     weight_name,
     ignored_prefixes: &["mtp."],
     gguf: &[&GGUF],
+    layer_lists: &["layers_block_type", "hybrid_override_pattern"],
     defaults: r#"{
         "vocab_size": 131072, "hidden_size": 4096, "num_hidden_layers": 4, "num_attention_heads": 32,
         "num_key_value_heads": 8, "head_dim": 128, "max_position_embeddings": 4096, "intermediate_size": 21504,
@@ -234,11 +235,9 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         hidden_act: Some(keys.mlp_hidden_act.clone()),
         attention_bias: false, // Its attention has none, whatever the key says.
         num_hidden_layers: 1,
-        ..config.with_norm_eps("layer_norm_epsilon")?.without_rope()
+        ..config.with_norm_eps("layer_norm_epsilon")?
     };
-    let mut spec = DecoderSpec::llama(config)?;
-    spec.ropes.clear();
-    spec.attention_mut().for_each(|attention| attention.rope = None);
+    let mut spec = DecoderSpec::without_rope(config)?;
     let attention = spec.layers[0].clone();
     let (mlp, mamba2) = (Mlp::plain(config)?, keys.mamba2()?);
     let layer = |block: &Block| {

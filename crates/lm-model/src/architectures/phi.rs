@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, hugging_face_name};
-use crate::config::{ModelConfig, unsupported};
+use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
-use crate::spec::{Bias, DecoderSpec, Mlp, NormKind, NormPlacement};
+use crate::spec::{Bias, DecoderSpec, Mlp, NormKind, NormPlacement, QkNorm};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["phi"],
-    goldens: &["phi-tiny", "phi-tiny-gqa", "phi-tiny-whole"],
+    goldens: &["phi-tiny", "phi-tiny-gqa", "phi-tiny-norms", "phi-tiny-whole"],
     spec,
     weight_name,
     gguf: &[&GGUF],
@@ -43,14 +43,15 @@ struct Keys {
 }
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
-    if config.read::<Keys>()?.qk_layernorm {
-        return Err(unsupported("qk_layernorm", true, "false"));
-    }
+    let Keys { qk_layernorm } = config.read()?;
     let config =
         &ModelConfig { attention_bias: true, mlp_bias: true, ..config.with_norm_eps("layer_norm_eps")? };
     let mut spec = DecoderSpec::partial_rotary(config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
     spec.head_bias = Bias::Present;
+    if qk_layernorm {
+        spec.attention_mut().for_each(|attention| attention.qk_norm = QkNorm::PerHead);
+    }
     let mlp = Mlp::plain(config)?;
     for layer in &mut spec.layers {
         (layer.mlp, layer.norms) = (mlp.clone(), NormPlacement::Parallel);
@@ -59,12 +60,17 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 }
 
 fn weight_name(param: Param) -> String {
+    let norm = |layer: usize, name: &str| format!("model.layers.{layer}.self_attn.{name}");
     match param {
         Param::OutputNorm => "model.final_layernorm.weight".into(),
         Param::OutputNormBias => "model.final_layernorm.bias".into(),
         Param::Layer(layer, LayerParam::AttentionOutput(piece)) => {
             format!("model.layers.{layer}.self_attn.dense.{piece}")
         }
+        Param::Layer(layer, LayerParam::QueryNorm) => norm(layer, "q_layernorm.weight"),
+        Param::Layer(layer, LayerParam::QueryNormBias) => norm(layer, "q_layernorm.bias"),
+        Param::Layer(layer, LayerParam::KeyNorm) => norm(layer, "k_layernorm.weight"),
+        Param::Layer(layer, LayerParam::KeyNormBias) => norm(layer, "k_layernorm.bias"),
         Param::Layer(layer, LayerParam::Up(piece)) => format!("model.layers.{layer}.mlp.fc1.{piece}"),
         Param::Layer(layer, LayerParam::Down(piece)) => format!("model.layers.{layer}.mlp.fc2.{piece}"),
         other => hugging_face_name(other),

@@ -1,19 +1,21 @@
-//! StableLM: Llama with LayerNorm and partial rotary, and parallel blocks in some sizes. Source: Stable LM 2
-//! 1.6B Technical Report (arXiv 2402.17834); `config.json` of stabilityai/stablelm-2-1_6b; `StableLmConfig`
-//! of transformers for the defaults.
+//! StableLM: Llama with LayerNorm and partial rotary, in 12B with parallel blocks and query and key norms.
+//! Source: Stable LM 2 1.6B Technical Report (arXiv 2402.17834); `config.json` of stabilityai/stablelm-2-1_6b
+//! and stablelm-2-12b; `StableLmConfig` of transformers for the defaults.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 
 use super::{Architecture, BASE};
-use crate::config::{ModelConfig, unsupported};
+use crate::checkpoint::{LayerParam, Param, TensorLocation};
+use crate::config::ModelConfig;
 use crate::gguf::GgufArchitecture;
-use crate::spec::{Bias, DecoderSpec, NormKind, NormPlacement};
+use crate::spec::{Bias, DecoderSpec, NormKind, NormPlacement, QkNorm};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["stablelm"],
-    goldens: &["stablelm-tiny", "stablelm-tiny-parallel", "stablelm-tiny-whole"],
+    goldens: &["stablelm-tiny", "stablelm-tiny-norms", "stablelm-tiny-parallel", "stablelm-tiny-whole"],
     spec,
+    locations,
     gguf: &[&GGUF],
     defaults: r#"{
         "num_key_value_heads": 32, "max_position_embeddings": 4096, "layer_norm_eps": 1e-5, "rms_norm_eps": 1e-5,
@@ -56,15 +58,30 @@ struct Keys {
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let Keys { use_qkv_bias, qk_layernorm, use_parallel_residual } = config.read()?;
-    if qk_layernorm {
-        return Err(unsupported("qk_layernorm", true, "false"));
-    }
     let config = config.with_norm_eps("layer_norm_eps")?.without_biases();
     let mut spec = DecoderSpec::partial_rotary(&config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
-    spec.attention_mut().for_each(|attention| attention.bias = use_qkv_bias.into());
+    for attention in spec.attention_mut() {
+        attention.bias = use_qkv_bias.into();
+        attention.qk_norm = if qk_layernorm { QkNorm::EachHead } else { QkNorm::Absent };
+    }
     if use_parallel_residual {
         spec.layers.iter_mut().for_each(|layer| layer.norms = NormPlacement::Parallel);
     }
     Ok(spec)
+}
+
+/// Norms of queries and keys have a tensor for each head.
+fn locations(spec: &DecoderSpec, param: Param) -> Vec<TensorLocation> {
+    let Param::Layer(layer, param) = param else { return Vec::new() };
+    let Some(attention) = spec.layers[layer].mixer.attention() else { return Vec::new() };
+    let norms = |module: &str, heads: usize| {
+        let name = |head| format!("model.layers.{layer}.self_attn.{module}.norms.{head}.weight");
+        vec![TensorLocation::stacked((0..heads).map(name))]
+    };
+    match param {
+        LayerParam::QueryNorm => norms("q_layernorm", attention.num_heads),
+        LayerParam::KeyNorm => norms("k_layernorm", attention.num_kv_heads),
+        _ => Vec::new(),
+    }
 }

@@ -7,6 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Param {
     Embedding,
+    /// Learned embeddings of the positions.
+    PositionEmbedding,
     OutputNorm,
     OutputNormBias,
     OutputHead,
@@ -38,7 +40,9 @@ pub(crate) enum LayerParam {
     AttentionOutput(Piece),
     Sinks,
     QueryNorm,
+    QueryNormBias,
     KeyNorm,
+    KeyNormBias,
     /// First query projection of latent attention, before the one to the heads.
     LatentQueryDown(Piece),
     LatentQueryNorm,
@@ -159,7 +163,11 @@ impl fmt::Display for Piece {
 pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 
 /// Starts of the names in a checkpoint of a decoder without its head.
-const OF_BASE_MODEL: [&str; 4] = ["embed_tokens.", "layers.", "norm.", "embedding_norm."];
+const OF_BASE_MODEL: [&str; 8] =
+    ["embed_tokens.", "layers.", "norm.", "embedding_norm.", "h.", "ln_f.", "wpe.", "wte."];
+
+/// Prefix of the layers' tensors of GPT-2 and its contemporaries, without the model's.
+const LAYERS_OF_GPT2: &str = "h.";
 
 /// Returns true for a tensor of a checkpoint of a decoder without its head: its name has no `model.` before
 /// it.
@@ -172,17 +180,21 @@ pub(crate) fn is_of_base_model(name: &str) -> bool {
 ///
 /// # Source
 /// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`), SmolVLM
-/// (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one) and Qwen3-Embedding (`layers.…`).
+/// (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one), Qwen3-Embedding (`layers.…`), Falcon
+/// (`transformer.h.…`) and GPT-2 (`h.…`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
     }
-    const PREFIXES: [&str; 4] =
-        ["backbone.", "language_model.model.", "model.language_model.", "model.text_model."];
+    const PREFIXES: [&str; 5] =
+        ["backbone.", "language_model.model.", "model.language_model.", "model.text_model.", "transformer."];
     let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
     let inner = inner.or_else(|| Some(name).filter(|name| is_of_base_model(name)));
     match (inner, name.strip_prefix("language_model.lm_head.")) {
-        (Some(inner), _) => format!("model.{inner}").into(),
+        (Some(inner), _) => match inner.strip_prefix(LAYERS_OF_GPT2) {
+            Some(of_layer) => format!("model.layers.{of_layer}").into(),
+            None => format!("model.{inner}").into(),
+        },
         (None, Some(head)) => format!("lm_head.{head}").into(),
         (None, None) => name.into(),
     }
@@ -205,6 +217,8 @@ impl Param {
             Self::Layer(layer, LayerParam::MlpPreNorm) => {
                 Some(Self::Layer(layer, LayerParam::MlpPreNormBias))
             }
+            Self::Layer(layer, LayerParam::QueryNorm) => Some(Self::Layer(layer, LayerParam::QueryNormBias)),
+            Self::Layer(layer, LayerParam::KeyNorm) => Some(Self::Layer(layer, LayerParam::KeyNormBias)),
             _ => None,
         }
     }
@@ -212,7 +226,8 @@ impl Param {
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
         use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router, SharedRowGate};
-        let floats = matches!(self, Self::Layer(_, Conv1d(_) | Router(_) | SharedRowGate));
+        let floats =
+            matches!(self, Self::PositionEmbedding | Self::Layer(_, Conv1d(_) | Router(_) | SharedRowGate));
         floats || matches!(self, Self::Layer(_, AltUpRouter | AltUpPrediction | AltUpCorrection))
     }
 }
@@ -221,6 +236,7 @@ impl Param {
 pub(crate) fn hugging_face_name(param: Param) -> String {
     let (layer, param) = match param {
         Param::Embedding => return "model.embed_tokens.weight".into(),
+        Param::PositionEmbedding => return "model.wpe.weight".into(),
         Param::OutputNorm => return "model.norm.weight".into(),
         Param::OutputNormBias => return "model.norm.bias".into(),
         Param::OutputHead => return "lm_head.weight".into(),
@@ -252,7 +268,9 @@ fn name_in_layer(param: LayerParam) -> (&'static str, Option<Piece>) {
         LayerParam::AttentionOutput(piece) => ("self_attn.o_proj", Some(piece)),
         LayerParam::Sinks => ("self_attn.sinks", None),
         LayerParam::QueryNorm => ("self_attn.q_norm", WEIGHT),
+        LayerParam::QueryNormBias => ("self_attn.q_norm", BIAS),
         LayerParam::KeyNorm => ("self_attn.k_norm", WEIGHT),
+        LayerParam::KeyNormBias => ("self_attn.k_norm", BIAS),
         // Named by its position: with post-norm it follows attention, in Llama it precedes the feed-forward
         // block.
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", WEIGHT),

@@ -107,6 +107,23 @@ impl TensorLocation {
         )
     }
 
+    /// Some columns of a matrix `[inputs, of]`, as rows: a projection that is stored transposed, or a part of
+    /// one.
+    pub(crate) fn transposed(
+        tensor: impl Into<String>,
+        [inputs, of]: [usize; 2],
+        columns: Range<usize>,
+    ) -> Self {
+        let columns = RowRange { first: columns.start, step: 1, count: columns.len(), of };
+        let rows = ColumnRange { matrices: 1, inputs, height: inputs, is_flat: true, columns };
+        Self::slice(tensor, SliceRows::Columns(rows))
+    }
+
+    /// The rows of several locations, concatenated.
+    pub(crate) fn concatenated(parts: impl IntoIterator<Item = Self>) -> Self {
+        Self { slices: parts.into_iter().flat_map(|part| part.slices).collect() }
+    }
+
     /// All columns, as rows, of the first `inputs` rows of each matrix `[height, of]` of a tensor that stacks
     /// several of them: `[matrices * height, of]`.
     pub(crate) fn transposed_parts(

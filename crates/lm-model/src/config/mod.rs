@@ -168,11 +168,11 @@ pub(crate) const MAX_LAYERS: usize = 4096;
 const MAX_CONTEXT: usize = 1 << 31;
 
 impl ModelConfig {
-    /// Reads `config.json`. Of a multimodal model (vision, audio) it takes the text model's keys; absent keys
-    /// get the `defaults` of the `model_type`.
+    /// Reads `config.json`. Of a multimodal model (vision, audio) it takes the text model's keys, which
+    /// `complete` completes by the `model_type`.
     pub(crate) fn from_keys(
         keys: Map<String, Value>,
-        defaults: impl FnOnce(&str) -> Result<Map<String, Value>>,
+        complete: impl FnOnce(&str, &mut Map<String, Value>) -> Result<()>,
     ) -> Result<Self> {
         #[derive(Deserialize)]
         struct Head {
@@ -181,9 +181,7 @@ impl ModelConfig {
         let mut keys = text_model(keys)?;
         // The architecture is checked first: an unknown one may lack the keys that this struct requires.
         let Head { model_type } = from_keys(&keys)?;
-        for (key, value) in defaults(&model_type)? {
-            keys.entry(key).or_insert(value);
-        }
+        complete(&model_type, &mut keys)?;
         let config = Self { keys: Map::new(), ..from_keys(&keys)? };
         let config = Self { keys, ..config };
         config.check()?;

@@ -22,9 +22,7 @@ use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
 use crate::nn::{Norm, scaled};
-use crate::spec::{
-    BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp, NormPlacement,
-};
+use crate::spec::{BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
@@ -111,7 +109,7 @@ impl Decoder {
             layer_parameters: layer_parameters - spec.inactive_parameters(),
             attention: spec.attention_shapes(),
             decode_bytes: loader.weight_bytes()
-                - embedding.bytes_of_table_alone()
+                - embedding.bytes_of_tables_alone()
                 - table
                 - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
             device,
@@ -193,7 +191,7 @@ impl Decoder {
         if batch.sequences.is_empty() {
             return Ok(None);
         }
-        let x = self.input_rows(batch); // [rows, hidden]
+        let x = self.embedding.add_positions(self.input_rows(batch), batch); // [rows, hidden]
         let context = self.context(batch, &x);
         let mut x = self.streams.expand(x); // [rows, streams * hidden]
         for (index, layer) in self.layers.iter().enumerate() {
@@ -324,7 +322,7 @@ impl Layer {
             LayerScalar::Absent => None,
             LayerScalar::Present => Some(loader.values(LayerParam::Scalar, 1)?[0]),
         };
-        let is_parallel = spec.norms == NormPlacement::Parallel;
+        let is_parallel = spec.norms.is_parallel();
         Ok(Self { mixer_residual, mixer, mlp_residual, mlp, is_parallel, per_layer_input, streams, scalar })
     }
 

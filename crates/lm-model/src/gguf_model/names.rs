@@ -63,10 +63,17 @@ pub(super) fn file_name(architecture: &GgufArchitecture, num_layers: usize, name
         Some(layer) => (format!("blk.{layer}."), SHARED_OF_LAYERS),
         None => (String::new(), SHARED),
     };
-    let stems = architecture.tensors.iter().copied().flatten().chain(shared).map(|row| row.0);
+    let rows = || architecture.tensors.iter().copied().flatten().chain(shared);
     let mut names =
-        stems.flat_map(|stem| ["", ".weight", ".bias"].map(|kind| format!("{prefix}{stem}{kind}")));
-    names.find(|own| model_name(architecture, num_layers, own).as_deref() == Some(name))
+        rows().flat_map(|row| ["", ".weight", ".bias"].map(|kind| format!("{prefix}{}{kind}", row.0)));
+    let own = names.find(|own| model_name(architecture, num_layers, own).as_deref() == Some(name));
+    // Several tensors of a model may have one name in files, where they stand for each other.
+    own.or_else(|| {
+        let (stem, kind) = name.rsplit_once('.')?;
+        let stem =
+            layer.map_or(stem, |layer| stem.strip_prefix(&format!("model.layers.{layer}.")).unwrap_or(stem));
+        rows().find(|row| row.1 == stem).map(|row| format!("{prefix}{}.{kind}", row.0))
+    })
 }
 
 /// Splits `blk.7.attn_q.weight` into `7` and `attn_q.weight`.

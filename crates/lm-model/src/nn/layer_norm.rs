@@ -1,4 +1,4 @@
-use burn::tensor::Tensor;
+use burn::tensor::{Device as BurnDevice, Tensor};
 
 /// LayerNorm with a weight and a bias.
 ///
@@ -13,6 +13,11 @@ pub(crate) struct LayerNorm {
 }
 
 impl LayerNorm {
+    /// Norm without a weight and a bias.
+    pub(crate) fn unweighted(device: &BurnDevice, len: usize, eps: f32) -> Self {
+        Self { weight: Tensor::ones([len], device), bias: Tensor::zeros([len], device), eps }
+    }
+
     /// Norms each row of `[rows, len]`.
     pub(crate) fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         lm_kernels::layer_norm(x, self.weight.clone(), self.bias.clone(), self.eps)

@@ -3,11 +3,13 @@
 mod layer_norm;
 mod linear;
 mod norm;
+mod parts_norm;
 mod rms_norm;
 
 pub(crate) use self::layer_norm::LayerNorm;
 pub(crate) use self::linear::Linear;
 pub(crate) use self::norm::Norm;
+pub(crate) use self::parts_norm::PartsNorm;
 pub(crate) use self::rms_norm::RmsNorm;
 
 use burn::tensor::Tensor;

@@ -53,6 +53,8 @@ pub(crate) enum QkNorm {
     PerHead,
     /// The same, after RoPE.
     PerHeadAfterRope,
+    /// Norm over each head before RoPE, with weights of its own for each head and no bias.
+    EachHead,
     /// Norm over all heads together before RoPE, with a weight for each of their elements.
     WholeRow,
 }
@@ -131,7 +133,7 @@ impl AttentionLayer {
         match self.qk_norm {
             QkNorm::Absent => None,
             QkNorm::PerHead | QkNorm::PerHeadAfterRope => Some([self.head_dim; 2]),
-            QkNorm::WholeRow => Some(self.widths()),
+            QkNorm::EachHead | QkNorm::WholeRow => Some(self.widths()),
         }
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct DecoderSpec {
     pub(crate) embedding_scale: Option<f32>,
     /// Factor on a block's output before the residual add.
     pub(crate) residual_scale: Option<f32>,
+    /// Number of learned embeddings of positions, which are added to those of tokens.
+    pub(crate) learned_positions: Option<usize>,
     pub(crate) output_head: OutputHead,
     /// Bias of the output head.
     pub(crate) head_bias: Bias,
@@ -151,6 +153,7 @@ impl DecoderSpec {
             norm_weight: NormWeight::AsStored,
             embedding_scale: None,
             residual_scale: None,
+            learned_positions: None,
             output_head: if config.tie_word_embeddings { OutputHead::Tied } else { OutputHead::Separate },
             head_bias: Bias::Absent,
             logit_scale: None,
@@ -170,6 +173,14 @@ impl DecoderSpec {
         let rope = RopeSpec::from_parameters(key, &parameters, head_dim, context_len)?;
         let spec = Self::llama(&config.without_rope())?;
         Ok(Self { context_len: rope.context_len(context_len), ropes: vec![rope], ..spec })
+    }
+
+    /// [`DecoderSpec::llama`] without RoPE.
+    pub(crate) fn without_rope(config: &ModelConfig) -> Result<Self> {
+        let mut spec = Self::llama(&config.without_rope())?;
+        spec.ropes.clear();
+        spec.attention_mut().for_each(|attention| attention.rope = None);
+        Ok(spec)
     }
 
     /// As [`DecoderSpec::attention`], mutably.
@@ -195,6 +206,9 @@ impl DecoderSpec {
         let embedding = vec![self.vocab_size, self.hidden_size];
         let mut params =
             vec![(Param::Embedding, embedding.clone()), (Param::OutputNorm, vec![self.hidden_size])];
+        params.extend(
+            self.learned_positions.map(|rows| (Param::PositionEmbedding, vec![rows, self.hidden_size])),
+        );
         params.extend(self.norm_bias(Param::OutputNorm).map(|bias| (bias, vec![self.hidden_size])));
         if self.output_head == OutputHead::Separate {
             params.push((Param::OutputHead, embedding));
@@ -218,7 +232,14 @@ impl DecoderSpec {
 
     /// Bias of a norm; `None` for a norm without one, and for other parameters.
     pub(crate) fn norm_bias(&self, param: Param) -> Option<Param> {
-        param.norm_bias().filter(|_| self.norm_kind == NormKind::Layer(Bias::Present))
+        let has_bias = |param: Param| match param {
+            Param::Layer(layer, LayerParam::QueryNorm | LayerParam::KeyNorm) => {
+                let attention = self.layers[layer].mixer.attention();
+                attention.is_some_and(|attention| attention.qk_norm != QkNorm::EachHead)
+            }
+            _ => true,
+        };
+        param.norm_bias().filter(|_| self.norm_kind == NormKind::Layer(Bias::Present) && has_bias(param))
     }
 }
 
@@ -266,7 +287,17 @@ impl DecoderSpec {
     /// Number of heads or groups whose rows a vector holds, which GGUF files have as a leading dimension.
     pub(crate) fn num_row_groups(&self, param: Param) -> Option<usize> {
         let Param::Layer(layer, param) = param else { return None };
-        let Mixer::Mamba2(net) = &self.layers[layer].mixer else { return None };
+        let net = match &self.layers[layer].mixer {
+            Mixer::Mamba2(net) => net,
+            Mixer::Attention(attention) if attention.qk_norm == QkNorm::EachHead => {
+                return match param {
+                    LayerParam::QueryNorm => Some(attention.num_heads),
+                    LayerParam::KeyNorm => Some(attention.num_kv_heads),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        };
         match param {
             LayerParam::MambaALog | LayerParam::MambaSkip => Some(net.heads.num_heads),
             LayerParam::MambaNorm => Some(net.heads.num_groups),

@@ -12,6 +12,8 @@ pub(crate) enum NormPlacement {
     Sandwich,
     /// Parallel blocks: `x + mixer(norm(x)) + mlp(norm(x))`, with one norm for both.
     Parallel,
+    /// Parallel blocks, each with a norm of its own.
+    ParallelOwn,
 }
 
 /// Kind of a decoder's norms.
@@ -35,10 +37,17 @@ impl NormPlacement {
     /// Pre-norms of mixer and feed-forward block, which may be the same.
     pub(crate) fn pre_norms(self) -> Option<[LayerParam; 2]> {
         match self {
-            Self::Pre | Self::Sandwich => Some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm]),
+            Self::Pre | Self::Sandwich | Self::ParallelOwn => {
+                Some([LayerParam::MixerPreNorm, LayerParam::MlpPreNorm])
+            }
             Self::Parallel => Some([LayerParam::MixerPreNorm; 2]),
             Self::Post => None,
         }
+    }
+
+    /// Returns true if the feed-forward block reads what the mixer reads.
+    pub(crate) fn is_parallel(self) -> bool {
+        matches!(self, Self::Parallel | Self::ParallelOwn)
     }
 
     /// Post-norms of mixer and feed-forward block.

@@ -22,6 +22,7 @@ use crate::goldens::root;
 /// - `tokenizer.ggml.tokens`: with Cohere, Cohere 2, Gemma, Gemma 2 and 3n, and OLMoE, transformers adds the
 ///   special tokens of its own tokenizer class; with Gemma 3 the converter omits embedding rows without a
 ///   token; ours pads them as for other models.
+/// - Falcon: theirs have a context of 2,048 tokens, which the config does not say.
 /// - Granite 4, Nemotron-H: where there are no positions, theirs have a context of 2^20 tokens and the width
 ///   of a rotation.
 /// - Hunyuan: theirs have the `eod_token_id` of the config class, which the checkpoint leaves out.
@@ -38,7 +39,10 @@ const THEIRS: &[(&str, &str)] = &[
     ("", "tokenizer.ggml.token_type"),
     ("cohere-tiny", "tokenizer.ggml.tokens"),
     ("cohere-tiny-bias", "tokenizer.ggml.tokens"),
+    ("cohere-tiny-norms", "tokenizer.ggml.tokens"),
     ("cohere2-tiny", "tokenizer.ggml.tokens"),
+    ("falcon-tiny", "falcon.context_length"),
+    ("falcon-tiny-groups", "falcon.context_length"),
     ("gemma-tiny", "tokenizer.ggml.tokens"),
     ("gemma2-tiny", "tokenizer.ggml.tokens"),
     ("gemma3-tiny", "tokenizer.ggml.tokens"),
@@ -104,6 +108,7 @@ const LOGITS: f32 = 2e-5;
 const ROUNDING: f32 = 1e-6;
 /// Settings without a GGUF key: files imply the values of all published checkpoints.
 const IMPLIED: &[(&str, &str)] = &[
+    ("falcon-tiny-groups", r#"{"rope_theta": 10000.0}"#),
     ("gemma2-tiny", r#"{"query_pre_attn_scalar": 16, "rope_theta": 10000.0}"#),
     ("gemma3-tiny", r#"{"query_pre_attn_scalar": 16, "sliding_window_pattern": 6}"#),
     ("gpt-oss-tiny", r#"{"swiglu_limit": 7.0}"#),
@@ -303,7 +308,12 @@ const REFUSED_SETTINGS: &[(&str, &str)] = &[
     ("deepseek-v3-tiny-halves", "pairing is HalfSplit"),
     ("ernie4_5-tiny-yarn", "layer 0, activation is Relu;"),
     ("exaone4-tiny-list", "layer 0, activation is Gelu;"),
+    ("falcon-tiny-one-norm", "layer 0, activation is Fixed(Relu);"),
+    ("falcon-tiny-serial", "layer 0, activation is Fixed(GeluTanh);"),
     ("gemma-tiny-bias", "layer 0, activation is Relu;"),
+    ("gpt2-tiny-by-layer", "layer 0, activation is Fixed(Relu);"),
+    ("gpt2-tiny-unscaled", "layer 0, scale is 1.0;"),
+    ("phi-tiny-norms", "tensor model.layers.0.self_attn.q_layernorm.bias"),
     ("ernie4_5-moe-tiny-some", "layer 1, norm is SumAtLeast(0.6);"),
     ("bamba-tiny", "`model_type` is bamba"),
     ("bamba-tiny-bias", "`model_type` is bamba"),

@@ -7,7 +7,7 @@ use super::{BlockInput, LayerLoader, Projection, ResidualBlock, Rotation};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::loader::AdaptedRows;
-use crate::nn::Norm;
+use crate::nn::{Norm, PartsNorm};
 use crate::spec::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks};
 
 /// Grouped-query attention (GQA) over the paged cache.
@@ -16,7 +16,7 @@ use crate::spec::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks};
 /// GQA, arXiv 2305.13245.
 pub(crate) struct Attention {
     query: Projection,
-    query_norm: Option<Norm>,
+    query_norm: Option<PartsNorm>,
     qk_norm: QkNorm,
     /// `None` if another layer writes the rows' keys and values to the cache.
     key_values: Option<KeyValueProjections>,
@@ -31,7 +31,7 @@ pub(crate) struct Attention {
 /// Projections and norms of keys and values.
 struct KeyValueProjections {
     key: Projection,
-    key_norm: Option<Norm>,
+    key_norm: Option<PartsNorm>,
     /// `None`: values are the keys before norm and rotation.
     value: Option<Projection>,
     value_norm: Option<Norm>,
@@ -59,10 +59,9 @@ impl Attention {
         };
         let query = [hidden, attention.query_width()];
         let query = Projection::load(layer, LayerParam::Query, query, bias)?;
-        let query_norm = attention.norm_lengths().map(|[len, _]| layer.norm(LayerParam::QueryNorm, len));
         Ok(Self {
             query,
-            query_norm: query_norm.transpose()?,
+            query_norm: load_qk_norm(layer, attention, LayerParam::QueryNorm)?,
             qk_norm: attention.qk_norm,
             key_values: KeyValueProjections::load(layer, attention)?,
             output: Projection::load(layer, LayerParam::AttentionOutput, [queries, hidden], output_bias)?,
@@ -139,15 +138,35 @@ impl QkNorm {
     /// Norms and rotates queries or keys, `[rows, heads, head_dim]`, in the order of the architecture.
     fn apply(
         self,
-        norm: Option<&Norm>,
+        norm: Option<&PartsNorm>,
         x: Tensor<3>,
         rotate: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> Tensor<3> {
+        let normed = |x| match norm {
+            None => x,
+            Some(norm) => norm.forward(x),
+        };
         match self {
-            Self::Absent | Self::PerHead | Self::WholeRow => rotate(Norm::apply(norm, x)),
-            Self::PerHeadAfterRope => Norm::apply(norm, rotate(x)),
+            Self::Absent | Self::PerHead | Self::EachHead | Self::WholeRow => rotate(normed(x)),
+            Self::PerHeadAfterRope => normed(rotate(x)),
         }
     }
+}
+
+/// Loads the norm of queries or of keys, if there is one.
+fn load_qk_norm(
+    layer: &mut LayerLoader<'_, '_>,
+    attention: &AttentionLayer,
+    param: LayerParam,
+) -> Result<Option<PartsNorm>> {
+    let AttentionLayer { num_heads, num_kv_heads, head_dim, .. } = *attention;
+    let Some([queries, keys]) = attention.norm_lengths() else { return Ok(None) };
+    let (heads, len) =
+        if param == LayerParam::QueryNorm { (num_heads, queries) } else { (num_kv_heads, keys) };
+    Ok(Some(match attention.qk_norm {
+        QkNorm::EachHead => layer.norm_of_parts(param, heads, head_dim)?,
+        _ => PartsNorm::whole(layer.norm(param, len)?),
+    }))
 }
 
 impl KeyValueProjections {
@@ -163,8 +182,8 @@ impl KeyValueProjections {
         };
         let norms_values = attention.kv_source != KvSource::Projected;
         let value_norm = norms_values.then(|| layer.unweighted_norm(attention.head_dim).into());
-        let key_norm = attention.norm_lengths().map(|[_, len]| layer.norm(LayerParam::KeyNorm, len));
-        Ok(Some(Self { key, key_norm: key_norm.transpose()?, value, value_norm }))
+        let key_norm = load_qk_norm(layer, attention, LayerParam::KeyNorm)?;
+        Ok(Some(Self { key, key_norm, value, value_norm }))
     }
 
     /// Returns normed, rotated keys and normed values of the projections' outputs:

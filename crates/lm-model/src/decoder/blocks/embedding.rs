@@ -2,6 +2,7 @@ use burn::tensor::{Device as BurnDevice, Tensor};
 use lm_kernels::{Weight, WeightFormat};
 use lm_tokenizer::TokenId;
 
+use crate::batch::Batch;
 use crate::checkpoint::Param;
 use crate::error::Result;
 use crate::loader::WeightLoader;
@@ -11,6 +12,8 @@ use crate::spec::{DecoderSpec, OutputHead};
 /// Token embedding table and output head, which may be the same matrix.
 pub(crate) struct Embedding {
     table: Weight,
+    /// Learned embeddings of positions, added to those of tokens.
+    positions: Option<Weight>,
     /// `None`: tied to the table.
     head: Option<Weight>,
     head_bias: Option<Tensor<1>>,
@@ -25,6 +28,8 @@ impl Embedding {
     pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec) -> Result<Self> {
         let (rows, cols) = (spec.vocab_size, spec.hidden_size);
         let table = loader.matrix(Param::Embedding, rows, cols)?;
+        let positions = spec.learned_positions;
+        let positions = positions.map(|rows| loader.float_matrix(Param::PositionEmbedding, rows, cols));
         let head = match spec.output_head {
             OutputHead::Tied => None,
             OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
@@ -32,6 +37,7 @@ impl Embedding {
         let head_bias = spec.head_bias.if_present(|| loader.vector(Param::OutputHeadBias, rows))?;
         Ok(Self {
             table,
+            positions: positions.transpose()?,
             head,
             head_bias,
             scale: spec.embedding_scale,
@@ -51,9 +57,19 @@ impl Embedding {
         self.table.format()
     }
 
-    /// Bytes of the table if it is not also the output head, else 0.
-    pub(crate) fn bytes_of_table_alone(&self) -> u64 {
-        if self.head.is_some() { self.table.bytes() as u64 } else { 0 }
+    /// Bytes of the tables of which a pass reads some rows: that of tokens if it is not also the output head,
+    /// and that of positions.
+    pub(crate) fn bytes_of_tables_alone(&self) -> u64 {
+        let tokens = if self.head.is_some() { self.table.bytes() as u64 } else { 0 };
+        tokens + self.positions.as_ref().map_or(0, |positions| positions.bytes() as u64)
+    }
+
+    /// Adds the learned embeddings of the rows' positions to `x`, `[rows, hidden]`, if there are any.
+    pub(crate) fn add_positions(&self, x: Tensor<2>, batch: &Batch) -> Tensor<2> {
+        let Some(table) = &self.positions else { return x };
+        let positions = batch.sequences.iter().flat_map(|sequence| &sequence.positions);
+        let positions: Vec<_> = positions.map(|position| position.temporal).collect();
+        x + lm_kernels::embedding(table, &positions, &self.device)
     }
 
     /// Looks up the embedding rows of `ids`: `[ids, hidden]`.

@@ -5,8 +5,8 @@ use super::load_norm;
 use crate::checkpoint::{LayerParam, Param, Piece};
 use crate::error::Result;
 use crate::loader::WeightLoader;
-use crate::nn::{Norm, RmsNorm};
-use crate::spec::{Bias, DecoderSpec};
+use crate::nn::{LayerNorm, Norm, PartsNorm, RmsNorm};
+use crate::spec::{Bias, DecoderSpec, NormKind};
 
 /// Loader of one layer's parameters.
 pub(crate) struct LayerLoader<'a, 'b> {
@@ -60,6 +60,19 @@ impl LayerLoader<'_, '_> {
     /// Loads a norm of the decoder's kind, whose weight is stored as the decoder's norms are.
     pub(crate) fn norm(&mut self, param: LayerParam, len: usize) -> Result<Norm> {
         load_norm(self.loader, self.spec, self.param(param), len)
+    }
+
+    /// Loads a norm of the decoder's kind over each of several parts of `len` elements, with a weight for each
+    /// element of the row and no bias.
+    pub(crate) fn norm_of_parts(&mut self, param: LayerParam, parts: usize, len: usize) -> Result<PartsNorm> {
+        let weight = self.vector(param, parts * len)?;
+        let of_part: Norm = match self.spec.norm_kind {
+            NormKind::Rms => self.unweighted_norm(len).into(),
+            NormKind::Layer(_) => {
+                LayerNorm::unweighted(self.loader.burn_device(), len, self.spec.norm_eps).into()
+            }
+        };
+        Ok(PartsNorm::new(of_part, weight, parts))
     }
 
     /// Loads an RMS norm whose stored weight is the factor itself, independent of the decoder's other norms.

@@ -6,7 +6,7 @@ use lm_kernels::{Activation, CausalConv, KvPool, Mamba2};
 use super::{ForwardContext, LayerLoader, Projection, ResidualBlock};
 use crate::checkpoint::{LayerParam, Piece};
 use crate::error::Result;
-use crate::nn::RmsNorm;
+use crate::nn::PartsNorm;
 use crate::spec::{GatedNorm, Mamba2Layer};
 
 /// State space layer of Mamba-2, with its states in the pages of the cache.
@@ -17,15 +17,10 @@ pub(crate) struct Mamba2Mixer {
     input: Projection,
     net: Arc<Mamba2>,
     norm: PartsNorm,
+    /// Number of parts of a row that are normed on their own.
+    parts: usize,
     output: Projection,
     layer: usize,
-}
-
-/// RMS norm over each of several parts of a row, with a weight for each element of the row.
-struct PartsNorm {
-    norm: RmsNorm,
-    /// Number of parts, and the weight of the row; `None` where the norm is that of the whole row.
-    parts: Option<(usize, Tensor<2>)>,
 }
 
 impl Mamba2Mixer {
@@ -43,7 +38,8 @@ impl Mamba2Mixer {
         Ok(Self {
             input: Projection::load(layer, LayerParam::MambaInput, projected, net.bias)?,
             net: Arc::new(Mamba2::new(spec, conv, decays, dt_bias, skips)),
-            norm: PartsNorm::load(layer, LayerParam::MambaNorm, inner, parts)?,
+            norm: load_norm(layer, inner, parts)?,
+            parts,
             output: Projection::load(layer, LayerParam::MambaOutput, [inner, hidden], net.bias)?,
             layer: layer.layer,
         })
@@ -61,27 +57,19 @@ impl Mamba2Mixer {
         let gate = projected.clone().narrow(1, 0, self.net.spec().inner_width());
         let layout = &context.layouts[cache.layout().group_of(self.layer)];
         let y = lm_kernels::mamba2(projected, &self.net, cache, self.layer, layout); // [rows, inner]
-        let gated = self.norm.forward(lm_kernels::glu(gate, y, Activation::Silu));
+        let [rows, width] = y.dims();
+        let gated =
+            lm_kernels::glu(gate, y, Activation::Silu).reshape([rows, self.parts, width / self.parts]);
+        let gated = self.norm.forward(gated).reshape([rows, width]);
         residual.add_projected(x, gated, &self.output, context)
     }
 }
 
-impl PartsNorm {
-    fn load(layer: &mut LayerLoader<'_, '_>, param: LayerParam, width: usize, parts: usize) -> Result<Self> {
-        let whole = layer.norm_as_stored(param, width)?;
-        if parts == 1 {
-            return Ok(Self { norm: whole, parts: None });
-        }
-        let norm = layer.unweighted_norm(width / parts);
-        Ok(Self { norm, parts: Some((parts, whole.weight.unsqueeze_dim(0))) })
+/// Loads the gated norm of rows of `width` elements in several parts.
+fn load_norm(layer: &mut LayerLoader<'_, '_>, width: usize, parts: usize) -> Result<PartsNorm> {
+    let whole = layer.norm_as_stored(LayerParam::MambaNorm, width)?;
+    if parts == 1 {
+        return Ok(PartsNorm::whole(whole));
     }
-
-    /// `[rows, width]` to the same shape.
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let Some((parts, weight)) = &self.parts else { return self.norm.forward(x) };
-        let [rows, width] = x.dims();
-        let normed: Tensor<2> =
-            self.norm.forward_parts(x.reshape([rows, *parts, width / parts])).flatten(1, 2);
-        normed * weight.clone()
-    }
+    Ok(PartsNorm::new(layer.unweighted_norm(width / parts), whole.weight, parts))
 }

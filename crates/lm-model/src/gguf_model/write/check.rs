@@ -53,6 +53,7 @@ fn difference(model: &DecoderSpec, read: &DecoderSpec) -> Option<Difference> {
         .or_else(|| unlike("norm_weight", &model.norm_weight, &read.norm_weight))
         .or_else(|| unlike("embedding_scale", &model.embedding_scale, &read.embedding_scale))
         .or_else(|| unlike("residual_scale", &model.residual_scale, &read.residual_scale))
+        .or_else(|| unlike("learned_positions", &model.learned_positions, &read.learned_positions))
         .or_else(|| unlike("output_head", &model.output_head, &read.output_head))
         .or_else(|| unlike("head_bias", &model.head_bias, &read.head_bias))
         .or_else(|| unlike("logit_scale", &model.logit_scale, &read.logit_scale))

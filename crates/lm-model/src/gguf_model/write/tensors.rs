@@ -108,7 +108,9 @@ fn name(
     match tensors.into_iter().find_map(|(tensor, rows)| Some((tensor, rows, file_name(tensor)?))) {
         Some((tensor, rows, name)) => {
             let parts = parts_of(file, tensor);
-            Ok(Named { name, rows, stack: Some(parts.len()), location: TensorLocation::stacked(parts) })
+            // Layers have fused projections, of several heights.
+            let stack = (!matches!(param, Param::Layer(..))).then_some(parts.len());
+            Ok(Named { name, rows, stack, location: TensorLocation::concatenated(parts) })
         }
         None => Err(Error::NoGgufForm {
             architecture: architecture.name.to_owned(),
@@ -127,8 +129,8 @@ pub(crate) fn matrix_name(architecture: &Architecture, spec: &DecoderSpec, param
         return own;
     };
     let file_name = |name: &str| names::file_name(gguf, spec.layers.len(), name);
-    let published = architecture.published_location(spec, param);
-    let fused = tensor_of(&published, 0).and_then(|(tensor, _)| file_name(tensor));
+    let locations = (architecture.locations)(spec, param);
+    let fused = locations.iter().find_map(|location| file_name(tensor_of(location, 0)?.0));
     fused.or_else(|| file_name(&own)).unwrap_or(own)
 }
 
@@ -144,14 +146,15 @@ fn tensor_of(location: &TensorLocation, all: usize) -> Option<(&str, usize)> {
     Some((&first.tensor, rows))
 }
 
-/// Names of the parameters stored in a tensor, in the order of its rows.
-fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<String> {
+/// Locations of the parameters that a tensor fuses or stacks, in the order of its rows.
+fn parts_of(file: &NewFile<'_>, tensor: &str) -> Vec<TensorLocation> {
     let params = file.spec.params().into_iter().map(|(param, _)| param);
     let is_part = |param: &Param| {
         let locations = (file.architecture.locations)(file.spec, *param);
         locations.iter().any(|location| tensor_of(location, 0).is_some_and(|(other, _)| other == tensor))
     };
-    params.filter(is_part).map(file.architecture.weight_name).collect()
+    let location = |param| file.architecture.location(file.spec, param, file.checkpoint);
+    params.filter(is_part).map(location).collect()
 }
 
 /// Type of a tensor, as llama.cpp's converter chooses it: vectors, norms and anything that is not a matrix to
