@@ -10,6 +10,7 @@ mod merges;
 mod pre_tokenizers;
 mod sentencepiece;
 mod special_tokens;
+mod template_markers;
 mod vocabulary;
 mod write;
 
@@ -76,6 +77,7 @@ impl Tokenizer {
             }
             None => {
                 let Parts { mut library, spelling } = (kind.build)(metadata, &mut vocabulary)?;
+                template_markers::promote(metadata, &library, &mut vocabulary)?;
                 library.add_tokens(added_tokens(&vocabulary)).map_err(Error::Library)?;
                 library.with_post_processor(special_tokens::post_processor(metadata, &vocabulary)?);
                 Self::from_library(library, &spelling, &vocabulary.duplicates)?

@@ -115,6 +115,24 @@ fn tokens_of_equal_spelling_have_equal_text() {
     assert_eq!(tokenizer.token_kind(256), TokenKind::Text);
 }
 
+/// Control tokens with the type of ordinary text, as in files of careless converters: those that the chat
+/// template writes and no merges lead to become control tokens.
+#[test]
+fn markers_of_the_template_are_control_tokens() {
+    let more = [("ab", 1), ("<|im_start|>", 1), ("<|im_end|>", 1), ("<|other|>", 1), ("<a>", 1)];
+    let file = byte_level(&["a b"], &more);
+    let (split, ids_of_end) = (file.clone().tokenizer().expect("is valid"), [258]);
+    assert_ne!(split.encode("<|im_end|>").expect("has ids"), ids_of_end);
+    assert!(!split.end_ids().contains(&258));
+    let template = "<|im_start|>{{ messages[0].content }}<|im_end|>";
+    let tokenizer = file.with("tokenizer.chat_template", template).tokenizer().expect("is valid");
+    assert_eq!(tokenizer.encode("<|im_start|>ab<|im_end|>").expect("has ids"), [257, 256, 258]);
+    assert_eq!(tokenizer.token_kind(258), TokenKind::Special);
+    assert_eq!(tokenizer.token_kind(259), TokenKind::Text, "the template does not write it");
+    assert_ne!(ids(&tokenizer, "<|im_end|>"), ids_of_end, "a user's text stays text");
+    assert!(tokenizer.end_ids().contains(&258));
+}
+
 /// A merge is longer than its parts, so that circular merges terminate too.
 #[test]
 fn cyclic_merges_end() {
