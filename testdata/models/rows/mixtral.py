@@ -16,6 +16,13 @@ MODELS = {
                    "rope_theta": 1000000.0, "sliding_window": None, "num_local_experts": 4, "num_experts_per_tok": 2,
                    **COMMON},
     },
+    "mixtral-tiny-fused": {  # tensors as transformers has them in memory: two for all experts; 3 of 5 experts of 24, 2 query heads a KV head, untied
+        "dtype": "bfloat16", "shards": 1, "draw": draw,
+        "config": {**MIXTRAL, "hidden_size": 48, "intermediate_size": 24, "num_hidden_layers": 2,
+                   "num_attention_heads": 4, "num_key_value_heads": 2, "tie_word_embeddings": False,
+                   "rope_theta": 30000.0, "sliding_window": None, "num_local_experts": 5, "num_experts_per_tok": 3,
+                   "output_router_logits": False, "router_aux_loss_coef": 0.02, **COMMON},
+    },
     "mixtral-tiny-one": {  # one expert, heads wider than hidden / heads, linear RoPE, GELU without approximation, tied
         "dtype": "bfloat16", "shards": 1, "draw": draw, "tensors": STORED,
         "cannot_have": {"one expert more", "one expert fewer", "down projection of another expert"},

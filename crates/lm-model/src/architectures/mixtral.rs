@@ -13,7 +13,7 @@ use crate::spec::{Bias, DecoderSpec, ExpertKeys, ExpertsSpec, Mlp, RouterSpec, a
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["mixtral"],
-    goldens: &["mixtral-tiny", "mixtral-tiny-one", "mixtral-tiny-window"],
+    goldens: &["mixtral-tiny", "mixtral-tiny-fused", "mixtral-tiny-one", "mixtral-tiny-window"],
     spec,
     locations,
     gguf: &[&llama::GGUF],

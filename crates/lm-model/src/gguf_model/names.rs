@@ -67,6 +67,8 @@ pub(super) fn file_name(architecture: &GgufArchitecture, num_layers: usize, name
     let mut names =
         rows().flat_map(|row| ["", ".weight", ".bias"].map(|kind| format!("{prefix}{}{kind}", row.0)));
     let own = names.find(|own| model_name(architecture, num_layers, own).as_deref() == Some(name));
+    // Experts that a checkpoint has in one tensor lack the suffix there.
+    let own = own.map(|own| if own.ends_with("_exps") { own + ".weight" } else { own });
     // Several tensors of a model may have one name in files, where they stand for each other.
     own.or_else(|| {
         let (stem, kind) = name.rsplit_once('.')?;
