@@ -225,7 +225,7 @@ fn broken_folder_error_names_the_file() {
     };
     let weights = std::fs::read(folder.path().join("model.safetensors")).expect("is there");
     break_and_check("model.safetensors", &weights[..weights.len() / 2], &["model.safetensors"]);
-    break_and_check("config.json", b"{\"model_type\": \"gpt2\"}", &["config.json", "gpt2", "qwen3"]);
+    break_and_check("config.json", b"{\"model_type\": \"t5\"}", &["config.json", "t5", "qwen3"]);
     break_and_check("chat_template.jinja", b"{% for %}", &["template", "line 1"]);
     break_and_check("tokenizer.json", b"[", &["tokenizer"]);
     std::fs::remove_file(folder.path().join("tokenizer.json")).expect("is there");

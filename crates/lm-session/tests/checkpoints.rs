@@ -27,10 +27,12 @@ fn goldens(folder: &Path) -> Vec<Golden> {
     prompts.iter().map(|entry| Golden { prompt: ids(&entry["ids"]), greedy: ids(&entry["greedy"]) }).collect()
 }
 
-/// Creates an engine for contexts of 128 tokens, or of the longest golden.
+/// Creates an engine for contexts of 128 tokens, or of the longest golden, or of all the model's positions.
 fn engine(folder: &Path, device: Device, speculation: Speculation) -> Engine {
     let lengths = goldens(folder).into_iter().map(|golden| golden.prompt.len() + golden.greedy.len());
-    let context = lengths.max().unwrap_or_default().max(128);
+    let model = ModelFolder::open(folder).unwrap();
+    let positions = model.config().unwrap().max_position_embeddings;
+    let context = lengths.max().unwrap_or_default().max(128).min(positions);
     let options = LoadOptions { device, kv_dtype: KvDtype::F32, ..LoadOptions::default() };
     // Four pages hold one full context; the prompts and their continuations need eleven.
     let settings = EngineSettings {
@@ -40,7 +42,7 @@ fn engine(folder: &Path, device: Device, speculation: Speculation) -> Engine {
         speculation,
         ..EngineSettings::default()
     };
-    Engine::load(&ModelFolder::open(folder).unwrap(), &options, settings, &mut |_| {}).unwrap()
+    Engine::load(&model, &options, settings, &mut |_| {}).unwrap()
 }
 
 fn check(folder: &Path, device: Device, speculation: Speculation) {

@@ -48,7 +48,12 @@ impl Metric {
         match self {
             Metric::Load => "s",
             Metric::Prefill | Metric::Decode | Metric::ImagePrefill => "tokens/s",
-            Metric::FirstToken | Metric::Image | Metric::SecondTurn | Metric::Gap | Metric::GapP99 | Metric::GapMax => "ms",
+            Metric::FirstToken
+            | Metric::Image
+            | Metric::SecondTurn
+            | Metric::Gap
+            | Metric::GapP99
+            | Metric::GapMax => "ms",
             Metric::Resident | Metric::Peak => "MB",
             Metric::DramRate => "GB/s",
             Metric::MatrixRate => "TOP/s",
