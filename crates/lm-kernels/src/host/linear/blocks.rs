@@ -354,8 +354,8 @@ const fn lines_of_codes<F: BlockFormat>() -> usize {
     }
     match largest {
         ..=16 => 8,
-        ..=32 => 4,
-        ..=64 => 2,
+        17..=32 => 4,
+        33..=64 => 2,
         _ => 1,
     }
 }
