@@ -1,5 +1,6 @@
 //! Cohere (Command R, Command R+, Aya): Cohere 2 without windows, with RoPE in all layers, and in Command R+
-//! with query and key norms. Source: `config.json` of CohereLabs/aya-expanse-8b and c4ai-command-r-plus; `CohereConfig` of transformers for the defaults.
+//! with query and key norms. Source: `config.json` of CohereLabs/aya-expanse-8b and c4ai-command-r-plus;
+//! `CohereConfig` of transformers for the defaults.
 
 use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;

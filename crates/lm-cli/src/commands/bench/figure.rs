@@ -11,8 +11,8 @@ use serde::Serialize;
 pub enum Metric {
     /// Seconds from a folder to a model that is ready
     Load,
-    /// Milliseconds to the first token of the first prompt, of 32 tokens, after the load. The limit is that of
-    /// later ones
+    /// Milliseconds to the first token of the first prompt, of 32 tokens, after the load. The limit is that
+    /// of later ones
     FirstToken,
     /// Prompt tokens a second
     Prefill,

@@ -92,8 +92,8 @@ fn few<V: Lanes, F: BlockFormat, const M: usize>(
     M
 }
 
-/// Multiplies rows by two tiles, record by record: the codes are expanded to bytes in the L1 cache, 8 KiB, and
-/// all rows are multiplied by them. The outputs' chains are kept in memory in between.
+/// Multiplies rows by two tiles, record by record: the codes are expanded to bytes in the L1 cache, 8 KiB,
+/// and all rows are multiplied by them. The outputs' chains are kept in memory in between.
 #[inline(always)]
 fn multiply_expanded<V: Lanes, F: BlockFormat>(
     tiles: [RecordTile<'_, F>; 2],

@@ -12,8 +12,8 @@ use super::super::split::{Block, SharedMatrix};
 use super::multiply::multiply;
 use super::{Rows, row_bytes};
 
-/// Maximum of activation rows per task, and products of a weight at a time: their sums, 64 KiB, stay in the L2
-/// cache.
+/// Maximum of activation rows per task, and products of a weight at a time: their sums, 64 KiB, stay in the
+/// L2 cache.
 const ROWS: usize = 512;
 
 /// Bytes of a task's activations that stay in the L2 cache, half of the smallest on processors with AVX2.
@@ -138,8 +138,8 @@ pub(in crate::host) fn run(isa: Isa, pool: &Pool, x: &Rows<'_>, layers: &[Layer<
     });
 }
 
-/// Maximum of activation rows per task. The paths of AVX2 read a row for each pair of tiles or tile anew, with
-/// four rows at a time, so that the rows should stay in the L2 cache.
+/// Maximum of activation rows per task. The paths of AVX2 read a row for each pair of tiles or tile anew,
+/// with four rows at a time, so that the rows should stay in the L2 cache.
 pub(super) fn rows_of_task(isa: Isa, w: &PackedMatrix) -> usize {
     if !matches!(isa, Isa::Avx2 | Isa::AvxVnni) {
         return ROWS;

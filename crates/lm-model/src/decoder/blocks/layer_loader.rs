@@ -62,8 +62,8 @@ impl LayerLoader<'_, '_> {
         load_norm(self.loader, self.spec, self.param(param), len)
     }
 
-    /// Loads a norm of the decoder's kind over each of several parts of `len` elements, with a weight for each
-    /// element of the row and no bias.
+    /// Loads a norm of the decoder's kind over each of several parts of `len` elements, with a weight for
+    /// each element of the row and no bias.
     pub(crate) fn norm_of_parts(&mut self, param: LayerParam, parts: usize, len: usize) -> Result<PartsNorm> {
         let weight = self.vector(param, parts * len)?;
         let of_part: Norm = match self.spec.norm_kind {

@@ -36,9 +36,9 @@ pub(in crate::host) trait Products: Copy {
 #[derive(Clone, Copy)]
 pub(in crate::host) struct Maddubs;
 
-/// The sum itself, computed at this place of the program and held in a register. Otherwise the compiler orders
-/// the sums of a group by rows, as trees, with the weights of all its lines in the 16 registers and the sums in
-/// memory, which takes twice as long.
+/// The sum itself, computed at this place of the program and held in a register. Otherwise the compiler
+/// orders the sums of a group by rows, as trees, with the weights of all its lines in the 16 registers and
+/// the sums in memory, which takes twice as long.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn in_register(mut sum: __m256i) -> __m256i {
