@@ -15,9 +15,10 @@
 
 use std::ops::Range;
 
-use super::super::lanes::{Ahead, Aligned, Kernel, LANES, Lanes, Line, prefetch_stream};
-use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, Record, RecordTile, Scales, code};
+use super::super::lanes::{Aligned, Kernel, LANES, Lanes, Line};
+use super::super::pack::{BlockFormat, EXPANDED_LINES, GROUP, RECORD, Record, RecordTile, Scales};
 use super::activations::{QuantizedRows, Span};
+use super::codes::{Codes, Expanded, Stored, expand, lines_of_codes, prefetch_lines};
 
 /// Columns per sum of the row's integers.
 const SUMMED: usize = 16;
@@ -105,7 +106,10 @@ fn multiply_expanded<V: Lanes, F: BlockFormat>(
     let mut rooms = [Aligned([[0; size_of::<Line>()]; RECORD / 4]); 2];
     for (span, (a, b)) in tiles[0].records().zip(tiles[1].records()).enumerate() {
         let [room_a, room_b] = &mut rooms;
-        let codes = [expand::<V, F>(&a, &mut room_a.0), expand::<V, F>(&b, &mut room_b.0)];
+        let codes = [
+            expand::<V, F, EXPANDED_ROWS>(&a, &mut room_a.0),
+            expand::<V, F, EXPANDED_ROWS>(&b, &mut room_b.0),
+        ];
         let (fours, rest) = out.as_chunks_mut::<4>();
         for (index, out) in fours.iter_mut().enumerate() {
             add_expanded::<V, F, 4>([&a, &b], codes, x.spans(span, rows.start + 4 * index), out);
@@ -116,23 +120,6 @@ fn multiply_expanded<V: Lanes, F: BlockFormat>(
             add_expanded::<V, F, 1>([&a, &b], codes, x, std::array::from_mut(out));
         }
     }
-}
-
-/// Expands the codes of a record to bytes.
-#[inline(always)]
-fn expand<'a, V: Lanes, F: BlockFormat>(
-    record: &Record<'_, F>,
-    room: &'a mut [Line; RECORD / 4],
-) -> &'a [Line] {
-    prefetch_lines::<EXPANDED_ROWS>(record.all_lines);
-    let mut len = 0;
-    for (lines, room) in record.lines.chunks_exact(F::BITS).zip(room.as_chunks_mut::<EXPANDED_LINES>().0) {
-        for j in 0..EXPANDED_LINES {
-            V::store_bytes(code::<V, F>(lines, j), &mut room[j]);
-        }
-        len += EXPANDED_LINES;
-    }
-    &room[..len]
 }
 
 /// Adds the steps of the outputs' chains of `M` rows for two records with expanded codes.
@@ -153,54 +140,6 @@ fn add_expanded<V: Lanes, F: BlockFormat, const M: usize>(
             sums[m].store(&mut out[m][t]);
         }
     }
-}
-
-/// Form of the codes of a record.
-trait Codes {
-    /// Lines per group of a type.
-    fn lines<F: BlockFormat>() -> usize;
-    /// Loads the expanded line `j` of a group.
-    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes;
-    /// Prefetches what is read after these lines.
-    fn prefetch<const M: usize>(lines: &[Line]);
-}
-
-/// Codes as they are stored, in a stream from memory.
-struct Stored;
-
-impl Codes for Stored {
-    #[inline(always)]
-    fn lines<F: BlockFormat>() -> usize {
-        F::BITS
-    }
-
-    #[inline(always)]
-    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes {
-        code::<V, F>(lines, j)
-    }
-
-    #[inline(always)]
-    fn prefetch<const M: usize>(lines: &[Line]) {
-        prefetch_lines::<M>(lines);
-    }
-}
-
-/// Codes expanded to bytes, in the L1 cache.
-struct Expanded;
-
-impl Codes for Expanded {
-    #[inline(always)]
-    fn lines<F: BlockFormat>() -> usize {
-        EXPANDED_LINES
-    }
-
-    #[inline(always)]
-    fn load<V: Lanes, F: BlockFormat>(lines: &[Line], j: usize) -> V::Bytes {
-        V::load_bytes(&lines[j])
-    }
-
-    #[inline(always)]
-    fn prefetch<const M: usize>(_: &[Line]) {}
 }
 
 /// Adds the steps of the outputs' chains for a record.
@@ -319,14 +258,6 @@ pub(super) fn add_record<V: Lanes, F: BlockFormat, const M: usize>(
     }
 }
 
-#[inline(always)]
-fn prefetch_lines<const M: usize>(lines: &[Line]) {
-    let ahead = Ahead::of_rows::<M>();
-    for line in lines {
-        prefetch_stream(line, ahead);
-    }
-}
-
 /// Sums of a row's integers over the groups, in pairs.
 #[inline(always)]
 fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
@@ -337,27 +268,6 @@ fn sums_of_groups<F: BlockFormat>(x: &Span) -> [[i16; 2]; RECORD / SUMMED / 2] {
         }
     }
     bytemuck::cast(sums)
-}
-
-/// Number of lines of a type's codes whose products with a row [`Lanes::dot_codes`] adds up.
-const fn lines_of_codes<F: BlockFormat>() -> usize {
-    let mut largest = (1 << F::BITS) - 1;
-    if let Some(table) = F::TABLE {
-        largest = 0;
-        let mut entry = 0;
-        while entry < table.len() {
-            if table[entry] as usize > largest {
-                largest = table[entry] as usize;
-            }
-            entry += 1;
-        }
-    }
-    match largest {
-        ..=16 => 8,
-        17..=32 => 4,
-        33..=64 => 2,
-        _ => 1,
-    }
 }
 
 /// `Σ quant · x` over the columns of a range of four columns each of a group.

@@ -9,6 +9,7 @@ mod activations;
 mod batched;
 mod block_tiles;
 mod blocks;
+mod codes;
 mod float;
 mod integer;
 mod multiply;
