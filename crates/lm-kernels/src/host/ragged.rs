@@ -58,6 +58,9 @@ pub struct SequenceLayout {
     /// Disjoint ranges of its rows, relative to its first, with bidirectional attention within each (an
     /// image's tokens).
     pub bidirectional: Vec<Range<usize>>,
+    /// Most slots before and after its own that a row of a bidirectional range attends to: a symmetric window
+    /// of `2 * reach + 1` slots. `None`: no such window.
+    pub reach: Option<usize>,
 }
 
 impl SequenceLayout {
@@ -78,7 +81,7 @@ impl SequenceLayout {
     ///
     /// For its own slot `p` that is `p - window < slot <= p`, or all up to `p` without a window. For a row in
     /// a bidirectional range the end is the range's end, regardless of the window; the window limits its
-    /// start.
+    /// start, and [`reach`](Self::reach) both.
     ///
     /// # Source
     /// `create_masks_for_vision_model` of Gemma 3 in transformers 5.23.0: (causal or same image) and within
@@ -87,7 +90,11 @@ impl SequenceLayout {
         let slot = self.cached_len + row;
         let first = window.map_or(0, |window| (slot + 1).saturating_sub(window));
         match self.bidirectional.iter().find(|range| range.contains(&row)) {
-            Some(range) => first..self.cached_len + range.end,
+            Some(range) => {
+                let reach = self.reach.unwrap_or(usize::MAX);
+                let end = slot.saturating_add(reach).saturating_add(1);
+                first.max(slot.saturating_sub(reach))..end.min(self.cached_len + range.end)
+            }
             None => first..slot + 1,
         }
     }
@@ -140,5 +147,21 @@ mod tests {
         assert_eq!(sequence.visible(6, Some(2)), 15..17);
         assert_eq!(sequence.visible(6, Some(100)), 0..17);
         assert_eq!(sequence.visible(7, Some(2)), 16..18);
+    }
+
+    #[test]
+    fn reach_limits_both_sides_of_a_bidirectional_range() {
+        let sequence = |reach| SequenceLayout {
+            rows: 0..9,
+            cached_len: 10,
+            bidirectional: vec![2..7],
+            reach: Some(reach),
+            ..Default::default()
+        };
+        assert_eq!(sequence(0).visible(4, None), 14..15);
+        assert_eq!(sequence(1).visible(4, None), 13..16);
+        assert_eq!(sequence(1).visible(6, None), 15..17);
+        assert_eq!(sequence(1).visible(7, None), 0..18);
+        assert_eq!(sequence(usize::MAX).visible(2, None), 0..17);
     }
 }

@@ -63,7 +63,13 @@ impl Random {
             let start = layout.rows();
             let block_table = free.split_off(free.len() - (cached_len + new).div_ceil(PAGE_LEN));
             let rows = start..start + new;
-            layout.sequences.push(SequenceLayout { rows, cached_len, block_table, bidirectional: vec![] });
+            layout.sequences.push(SequenceLayout {
+                rows,
+                cached_len,
+                block_table,
+                bidirectional: vec![],
+                reach: None,
+            });
         }
         (layout, pages)
     }
@@ -119,6 +125,7 @@ pub(super) fn in_pieces(
                 cached_len: range.start,
                 block_table: (first_page..first_page + pages).collect(),
                 bidirectional: vec![],
+                reach: None,
             });
             first_page += pages;
         }

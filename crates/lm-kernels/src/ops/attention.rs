@@ -206,15 +206,26 @@ pub(super) fn attend(
 /// Additive mask over the slots from the first visible one on: 0 for visible slots, a large negative number
 /// for the others. It is finite, because WGSL may assume that no infinities occur.
 fn mask(sequence: &SequenceLayout, window: Option<usize>, like: &Tensor<3>) -> Tensor<2> {
-    let (rows, first) = (sequence.rows.len(), sequence.first_visible(window));
-    let slots = total_len(sequence) - first;
-    let mut bias = vec![-1e30; rows * slots];
-    for row in 0..rows {
+    let slots = sequence.first_visible(window)..total_len(sequence);
+    mask_of_rows(sequence, 0..sequence.rows.len(), slots, window, like)
+}
+
+/// The mask of some of a sequence's rows over the slots `slots`, which contain all that are visible to them.
+pub(super) fn mask_of_rows(
+    sequence: &SequenceLayout,
+    rows: Range<usize>,
+    slots: Range<usize>,
+    window: Option<usize>,
+    like: &Tensor<3>,
+) -> Tensor<2> {
+    let shape = [rows.len(), slots.len()];
+    let mut bias = vec![-1e30; rows.len() * slots.len()];
+    for (index, row) in rows.enumerate() {
         for slot in sequence.visible(row, window) {
-            bias[row * slots + slot - first] = 0.0;
+            bias[index * slots.len() + slot - slots.start] = 0.0;
         }
     }
-    from_host(bias, [rows, slots], &like.device())
+    from_host(bias, shape, &like.device())
 }
 
 fn rows_of(tensor: &Tensor<3>, rows: &Range<usize>) -> Tensor<3> {

@@ -1,4 +1,5 @@
-//! Bidirectional attention within segments of rows, without a cache: the patches of images.
+//! Bidirectional attention within segments of rows, without a cache: the patches of images, and the texts of
+//! an encoder.
 
 use std::sync::Arc;
 
@@ -7,18 +8,19 @@ use burn::backend::{Dispatch, TensorMetadata, backend_extension};
 use burn::tensor::Tensor;
 
 use super::Op;
-use super::attention::attend;
+use super::attention::{attend, mask_of_rows};
 use super::backend::{Bridge, on_every_backend};
 use crate::host;
 use crate::host::{AttentionSpec, KvDtype, PAGE_LEN, PageId, PagedLayer, Pool, RaggedLayout, SequenceLayout};
 
 pub(super) const OP: Op =
-    Op { name: "segment_attention", summary: "each row attends to all rows of its own segment" };
+    Op { name: "segment_attention", summary: "each row attends to the rows of its own segment" };
 
 /// Rows whose scores the portable body computes at a time.
 const TILE: usize = 256;
 
-/// Lets each row attend to all rows of its own segment; segments are `lengths` rows each, one after another.
+/// Lets each row attend to all rows of its own segment, or with `reach` to those at most so far from it on both
+/// sides (a symmetric window); segments are `lengths` rows each, one after another.
 ///
 /// Memory beyond inputs and output is linear in the rows: scores of all pairs of rows are never stored.
 ///
@@ -35,6 +37,7 @@ pub fn segment_attention(
     v: Tensor<3>,
     lengths: &[usize],
     scale: f32,
+    reach: Option<usize>,
 ) -> Tensor<3> {
     let ([rows, num_heads, head_dim], [_, num_kv_heads, _]) = (q.dims(), k.dims());
     assert_eq!(k.dims(), [rows, num_kv_heads, head_dim], "segment_attention: k against q");
@@ -44,16 +47,17 @@ pub fn segment_attention(
     let spec =
         AttentionSpec { num_heads, num_kv_heads, head_dim, scale, window: None, soft_cap: None, sinks: None };
     let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
-    Tensor::from_dispatch(Dispatch::segment_attention(q, k, v, Arc::new(layout(lengths)), spec))
+    Tensor::from_dispatch(Dispatch::segment_attention(q, k, v, Arc::new(layout(lengths, reach)), spec))
 }
 
-/// Segments as sequences whose rows all see each other, each with pages of its own.
-fn layout(lengths: &[usize]) -> RaggedLayout {
+/// Segments as sequences of one bidirectional range, each with pages of its own.
+fn layout(lengths: &[usize], reach: Option<usize>) -> RaggedLayout {
     let (mut row, mut page) = (0, 0);
     let sequences = lengths.iter().map(|&len| {
         let (rows, pages) = (row..row + len, page..page + len.div_ceil(PAGE_LEN) as PageId);
         (row, page) = (rows.end, pages.end);
-        SequenceLayout { rows, cached_len: 0, block_table: pages.collect(), bidirectional: vec![0..len] }
+        let (block_table, bidirectional) = (pages.collect(), vec![0..len]);
+        SequenceLayout { rows, cached_len: 0, block_table, bidirectional, reach }
     });
     RaggedLayout { sequences: sequences.collect() }
 }
@@ -90,8 +94,10 @@ pub(super) fn portable([q, k, v]: [Tensor<3>; 3], layout: &RaggedLayout, spec: &
         let (start, len) = (sequence.rows.start, sequence.rows.len());
         let [k, v] = [&k, &v].map(|tensor| tensor.clone().narrow(0, start, len));
         for first in (0..len).step_by(TILE) {
-            let q = q.clone().narrow(0, start + first, TILE.min(len - first));
-            out.push(attend(q, k.clone(), v.clone(), None, spec));
+            let rows = first..len.min(first + TILE);
+            let q = q.clone().narrow(0, start + first, rows.len());
+            let mask = sequence.reach.map(|_| mask_of_rows(sequence, rows, 0..len, None, &q));
+            out.push(attend(q, k.clone(), v.clone(), mask, spec));
         }
     }
     if out.is_empty() { q } else { Tensor::cat(out, 0) }

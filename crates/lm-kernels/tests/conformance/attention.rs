@@ -39,19 +39,22 @@ pub fn check(target: &Target) {
 /// Several segments, an empty one and one of many rows among them, against plain loops.
 pub fn check_segments(target: &Target) {
     let mut random = Random::new(16);
-    for (heads, kv_heads, dim, lengths) in [
-        (1, 1, 8, vec![1]),
-        (3, 3, 12, vec![5, 0, 70]),
-        (4, 2, 20, vec![33, 32, 1]),
-        (2, 2, 72, vec![300]),
-        (16, 16, 4, vec![16; 9]),
+    for (heads, kv_heads, dim, lengths, reach) in [
+        (1, 1, 8, vec![1], None),
+        (3, 3, 12, vec![5, 0, 70], None),
+        (4, 2, 20, vec![33, 32, 1], None),
+        (2, 2, 72, vec![300], None),
+        (2, 1, 12, vec![300, 7, 40], Some(33)),
+        (3, 3, 20, vec![1, 64], Some(0)),
+        (16, 16, 4, vec![16; 9], Some(20)),
+        (16, 16, 4, vec![16; 9], None),
     ] {
         let rows: usize = lengths.iter().sum();
         let q = random.values(rows * heads * dim, 2.0);
         let [k, v] = [2.0, 1.0].map(|scale| random.values(rows * kv_heads * dim, scale));
         let tensor = |values: &[f32], heads| from_host(values.to_vec(), [rows, heads, dim], &target.burn);
-        let got =
-            segment_attention(tensor(&q, heads), tensor(&k, kv_heads), tensor(&v, kv_heads), &lengths, 0.3);
+        let (keys, values) = (tensor(&k, kv_heads), tensor(&v, kv_heads));
+        let got = segment_attention(tensor(&q, heads), keys, values, &lengths, 0.3, reach);
         assert_eq!(got.dims(), [rows, heads, dim]);
         let vector = |values: &'_ [f32], of: usize, row: usize, head: usize| -> Vec<f64> {
             let first = (row * of + head) * dim;
@@ -66,7 +69,9 @@ pub fn check_segments(target: &Target) {
                         let key = vector(&k, kv_heads, other, kv_head);
                         (query.iter().zip(&key).map(|(q, k)| q * k).sum::<f64>() * f64::from(0.3_f32)).exp()
                     };
-                    let weights: Vec<f64> = (first..first + len).map(score).collect();
+                    let is_near = |other: usize| reach.is_none_or(|reach| row.abs_diff(other) <= reach);
+                    let weight = |other| if is_near(other) { score(other) } else { 0.0 };
+                    let weights: Vec<f64> = (first..first + len).map(weight).collect();
                     let mut sum = vec![0.0; dim];
                     for (other, weight) in weights.iter().enumerate() {
                         let value = vector(&v, kv_heads, first + other, kv_head);
@@ -78,7 +83,10 @@ pub fn check_segments(target: &Target) {
             }
             first += len;
         }
-        let what = format!("segment_attention {heads}/{kv_heads} · {dim}, {lengths:?}, on {}", target.device);
+        let what = format!(
+            "segment_attention {heads}/{kv_heads} · {dim}, {lengths:?}, {reach:?}, on {}",
+            target.device
+        );
         assert_close(&what, &to_host(got).unwrap(), &expected, |_| 1e-5);
     }
 }
@@ -160,7 +168,7 @@ impl<'a> Run<'a> {
             let cached_len = reference.keys.len();
             let pages = (cached_len + len).div_ceil(PAGE_LEN);
             let block_table = reference.block_table[..pages].to_vec();
-            SequenceLayout { rows, cached_len, block_table, bidirectional: spans(len, random) }
+            SequenceLayout { rows, cached_len, block_table, bidirectional: spans(len, random), reach: None }
         });
         RaggedLayout { sequences: sequences.collect() }
     }

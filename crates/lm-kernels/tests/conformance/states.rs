@@ -47,7 +47,13 @@ fn steps(
             let (first, cached_len) = (layout.rows(), range.start);
             let block_table = table.to_vec();
             let rows = first..first + len;
-            layout.sequences.push(SequenceLayout { rows, cached_len, block_table, bidirectional: vec![] });
+            layout.sequences.push(SequenceLayout {
+                rows,
+                cached_len,
+                block_table,
+                bidirectional: vec![],
+                reach: None,
+            });
             done[sequence] = range.end;
         }
         let tensors = rows

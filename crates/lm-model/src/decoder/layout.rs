@@ -39,6 +39,7 @@ fn layout(batch: &Batch, group: usize, has_spans: bool) -> RaggedLayout {
                 .filter(|span| has_spans && span.kind == AttentionKind::Bidirectional)
                 .map(|span| span.rows.clone())
                 .collect(),
+            reach: None,
         }
     };
     RaggedLayout { sequences: batch.sequences.iter().map(&mut sequence_layout).collect() }

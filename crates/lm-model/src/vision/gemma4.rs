@@ -271,7 +271,7 @@ impl Layer {
         let q = rotated(split(&self.query, &self.query_norm, heads), angles);
         let k = rotated(split(&self.key, &self.key_norm, kv_heads), angles);
         let v = split(&self.value, &self.value_norm, kv_heads);
-        let out = lm_kernels::segment_attention(q, k, v, &[rows], 1.0);
+        let out = lm_kernels::segment_attention(q, k, v, &[rows], 1.0, None);
         self.output.forward(out.reshape([rows, heads * self.head_dim]))
     }
 

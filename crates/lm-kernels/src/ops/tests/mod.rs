@@ -91,7 +91,6 @@ fn segment_attention_equals_its_default_body() {
     for device in host_devices() {
         let heads = |count, seed| noise_tensor([338, count, 12], seed, &device);
         let [q, k, v] = [heads(4, 14), heads(2, 15), heads(2, 16)];
-        let attended = segment_attention(q.clone(), k.clone(), v.clone(), &lengths, 0.7);
         let spec = AttentionSpec {
             num_heads: 4,
             num_kv_heads: 2,
@@ -101,13 +100,18 @@ fn segment_attention_equals_its_default_body() {
             soft_cap: None,
             sinks: None,
         };
-        let (mut row, mut sequences) = (0, Vec::new());
-        for len in lengths {
-            sequences.push(SequenceLayout { rows: row..row + len, ..Default::default() });
-            row += len;
+        for reach in [None, Some(0), Some(9), Some(299)] {
+            let attended = segment_attention(q.clone(), k.clone(), v.clone(), &lengths, 0.7, reach);
+            let (mut row, mut sequences) = (0, Vec::new());
+            for len in lengths {
+                let (rows, bidirectional) = (row..row + len, vec![0..len]);
+                sequences.push(SequenceLayout { rows, bidirectional, reach, ..Default::default() });
+                row += len;
+            }
+            let rows = [q.clone(), k.clone(), v.clone()];
+            let portable = segment_attention::portable(rows, &RaggedLayout { sequences }, &spec);
+            assert_close(&format!("segment_attention, {reach:?}"), attended, portable, 1e-5);
         }
-        let portable = segment_attention::portable([q, k, v], &RaggedLayout { sequences }, &spec);
-        assert_close("segment_attention", attended, portable, 1e-5);
     }
 }
 

@@ -34,7 +34,7 @@ impl PatchAttention {
         let heads = |linear: &Linear| linear.forward(x.clone()).reshape([rows, self.num_heads, head_dim]);
         let (q, k, v) = (heads(&self.query), heads(&self.key), heads(&self.value));
         let scale = (head_dim as f32).sqrt().recip();
-        let attended = lm_kernels::segment_attention(q, k, v, lengths, scale);
+        let attended = lm_kernels::segment_attention(q, k, v, lengths, scale, None);
         self.output.add_to(residual, attended.reshape([rows, hidden]))
     }
 }

@@ -175,7 +175,7 @@ impl Layer {
         };
         let [q, k] = [0, 1].map(|index| lm_kernels::rope(heads(index), rotations)); // [patches, heads, head_dim]
         let scale = (head_dim as f32).sqrt().recip();
-        let attended = lm_kernels::segment_attention(q, k, heads(2), lengths, scale);
+        let attended = lm_kernels::segment_attention(q, k, heads(2), lengths, scale, None);
         let x = self.output.add_to(x, attended.reshape([rows, hidden]));
         let normed = self.norms[1].forward(x.clone());
         self.mlp.add_to(x, normed)
