@@ -26,6 +26,8 @@ pub(crate) struct Head {
 
 #[derive(Default, Deserialize)]
 struct Model {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     continuing_subword_prefix: Option<String>,
     /// BPE dropout: fraction of merges that are skipped at random.
     dropout: Option<f64>,
@@ -41,7 +43,7 @@ impl Head {
     /// # Errors
     /// - [`lm_formats::Error::Json`] for invalid JSON
     /// - [`lm_formats::Error::InvalidValue`] for merges with an empty part, or longer than any token
-    /// - [`Error::Unsupported`] for subword prefixes, which no supported decoder removes, for BPE dropout,
+    /// - [`Error::Unsupported`] for subword prefixes of other models than WordPiece, for BPE dropout,
     ///   and for steps that expand a text too much
     pub(crate) fn read(json: &[u8]) -> Result<Self> {
         let head: Self = serde_json::from_slice(json)
@@ -54,7 +56,9 @@ impl Head {
         ] {
             step.iter().try_for_each(|step| steps::check(part, step))?;
         }
-        let Model { continuing_subword_prefix, dropout, vocab, merges } = &head.model;
+        let Model { kind, continuing_subword_prefix, dropout, vocab, merges } = &head.model;
+        // Its decoder removes the prefix.
+        let has_prefix = kind.as_deref() == Some("WordPiece");
         if let Some(dropout) = dropout.filter(|&dropout| dropout != 0.0) {
             return Err(Error::Unsupported {
                 part: "model.dropout",
@@ -62,7 +66,9 @@ impl Head {
                 known: "none",
             });
         }
-        if let Some(prefix) = continuing_subword_prefix.as_ref().filter(|prefix| !prefix.is_empty()) {
+        if let Some(prefix) =
+            continuing_subword_prefix.as_ref().filter(|prefix| !prefix.is_empty() && !has_prefix)
+        {
             return Err(Error::Unsupported {
                 part: "model.continuing_subword_prefix",
                 value: format!("{prefix:?}"),
@@ -220,6 +226,8 @@ mod tests {
         };
         assert!(read("null").is_ok() && read(r#""""#).is_ok());
         assert!(matches!(read(r#""@@""#), Err(Error::Unsupported { .. })));
+        let word_piece = br###"{"model": {"type": "WordPiece", "continuing_subword_prefix": "##"}}"###;
+        assert!(Head::read(word_piece).is_ok());
     }
 
     #[test]

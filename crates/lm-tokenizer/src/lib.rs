@@ -16,4 +16,4 @@ mod tokenizer;
 
 pub use error::{Error, Result};
 pub use stream_decoder::StreamDecoder;
-pub use tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
+pub use tokenizer::{SpecialTokens, TextPair, TextSegment, TokenId, TokenKind, Tokenizer};

@@ -150,6 +150,9 @@ enum DecoderStep {
     },
     ByteFallback {},
     Fuse {},
+    WordPiece {
+        prefix: String,
+    },
     Strip {
         content: char,
         start: usize,
@@ -169,9 +172,12 @@ pub(crate) enum Spelling {
     /// Text with a mark (`▁`) in place of spaces, and `<0xNN>` for single bytes if the decoder has byte
     /// fallback.
     Metaspace { replace: Vec<(String, String)>, byte_fallback: bool, leading_spaces: usize },
+    /// Words, each after a space, and their continuations, which start with this prefix. Spaces before
+    /// punctuation stay, which the library's decoder can remove (`cleanup`).
+    WordPiece { prefix: String },
 }
 
-const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, or Replace (of a string), ByteFallback, Fuse and Strip (of leading spaces, \
+const KNOWN_DECODERS: &str = "ByteLevel, Metaspace, WordPiece, or Replace (of a string), ByteFallback, Fuse and Strip (of leading spaces, \
      after Fuse) in a Sequence";
 
 impl Spelling {
@@ -192,7 +198,10 @@ impl Spelling {
         Self::from_steps(steps).ok_or_else(|| unsupported(&decoder))
     }
 
-    fn from_steps(steps: Vec<DecoderStep>) -> Option<Self> {
+    fn from_steps(mut steps: Vec<DecoderStep>) -> Option<Self> {
+        if let [DecoderStep::WordPiece { prefix }] = &mut steps[..] {
+            return Some(Self::WordPiece { prefix: std::mem::take(prefix) });
+        }
         if steps.iter().any(|step| matches!(step, DecoderStep::ByteLevel {})) {
             let alone =
                 steps.iter().all(|step| matches!(step, DecoderStep::ByteLevel {} | DecoderStep::Fuse {}));
@@ -215,9 +224,10 @@ impl Spelling {
                 DecoderStep::ByteFallback {} => byte_fallback = true,
                 DecoderStep::Fuse {} => fused = true,
                 DecoderStep::Strip { content: ' ', start, stop: 0 } if fused => leading_spaces = start,
-                DecoderStep::Strip { .. } | DecoderStep::Sequence { .. } | DecoderStep::ByteLevel {} => {
-                    return None;
-                }
+                DecoderStep::Strip { .. }
+                | DecoderStep::Sequence { .. }
+                | DecoderStep::ByteLevel {}
+                | DecoderStep::WordPiece { .. } => return None,
             }
         }
         Some(Self::Metaspace { replace, byte_fallback, leading_spaces })
@@ -226,6 +236,7 @@ impl Spelling {
     fn leading_spaces(&self) -> usize {
         match self {
             Self::ByteLevel(_) => 0,
+            Self::WordPiece { .. } => 1,
             Self::Metaspace { leading_spaces, .. } => *leading_spaces,
         }
     }
@@ -236,6 +247,10 @@ impl Spelling {
                 let bytes: Option<Vec<u8>> = text.chars().map(|c| byte_of.get(&c).copied()).collect();
                 bytes.unwrap_or_else(|| text.into())
             }
+            Self::WordPiece { prefix } => match text.strip_prefix(prefix.as_str()) {
+                Some(rest) if !prefix.is_empty() => rest.into(),
+                _ => format!(" {text}").into(),
+            },
             Self::Metaspace { replace, byte_fallback, .. } => {
                 match single_byte(text).filter(|_| *byte_fallback) {
                     Some(byte) => vec![byte],
@@ -250,7 +265,7 @@ impl Spelling {
     /// Added tokens are stored as the text they match, never in the byte-level alphabet.
     fn added_bytes(&self, text: &str) -> Vec<u8> {
         match self {
-            Self::ByteLevel(_) => text.into(),
+            Self::ByteLevel(_) | Self::WordPiece { .. } => text.into(),
             Self::Metaspace { .. } => self.bytes(text),
         }
     }
@@ -298,10 +313,20 @@ mod tests {
     }
 
     #[test]
+    fn words_start_with_a_space_and_continuations_do_not() {
+        let decoder = r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###;
+        let spelling = Spelling::from_decoder(serde_json::from_str(decoder).unwrap()).ok().unwrap();
+        assert_eq!(spelling.leading_spaces(), 1);
+        for (token, bytes) in [("rain", " rain"), ("##ing", "ing"), ("##", ""), ("#", " #")] {
+            assert_eq!(spelling.bytes(token), bytes.as_bytes(), "{token}");
+        }
+        assert_eq!(spelling.added_bytes("[CLS]"), b"[CLS]");
+    }
+
+    #[test]
     fn decoders_without_exact_bytes_are_rejected() {
         for decoder in [
             r#"null"#,
-            r###"{"type": "WordPiece", "prefix": "##", "cleanup": true}"###,
             r#"{"type": "Sequence", "decoders": [{"type": "Strip", "content": " ", "start": 1, "stop": 0}]}"#,
             r#"{"type": "Replace", "pattern": {"Regex": "a"}, "content": ""}"#,
         ] {

@@ -52,6 +52,15 @@ pub enum SpecialTokens {
     Skip,
 }
 
+/// Two texts as one input: [`Tokenizer::encode_pair`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextPair {
+    /// All tokens.
+    pub ids: Vec<TokenId>,
+    /// Index of the first token of the second type; `None` if the post-processor gives all tokens one type.
+    pub second: Option<usize>,
+}
+
 /// Tokenizer of a model: encodes text to ids, decodes ids to exact bytes.
 ///
 /// ```
@@ -197,6 +206,31 @@ impl Tokenizer {
         Ok(encoding.get_ids().to_vec())
     }
 
+    /// Encodes two texts as one input of a cross-encoder, with the tokens that the file's post-processor puts
+    /// around and between them. If there are more than `max_tokens`, the end of the longer text is cut off, and
+    /// of both where that is not enough.
+    ///
+    /// # Errors
+    /// [`Error::Library`] when the tokenizer library fails on the texts.
+    pub fn encode_pair(&self, texts: [TextSegment<'_>; 2], max_tokens: usize) -> Result<TextPair> {
+        let [mut first, mut second] =
+            [self.encode_segments(&texts[..1])?, self.encode_segments(&texts[1..])?];
+        let processor = self.inner.get_post_processor();
+        let added = processor.map_or(0, |processor| processor.added_tokens(true));
+        let most = max_tokens.saturating_sub(added);
+        let kept = kept_lengths([first.len(), second.len()], most);
+        first.truncate(kept[0]);
+        second.truncate(kept[1]);
+        let encoding = |ids: Vec<TokenId>, ty: u32| {
+            let tokens = ids.into_iter().map(|id| Token::new(id, String::new(), (0, 0))).collect();
+            Encoding::from_tokens(tokens, ty)
+        };
+        let (first, second) = (encoding(first, 0), encoding(second, 1));
+        let pair = guarded(|| self.inner.post_process(first, Some(second), true))?;
+        let second = pair.get_type_ids().iter().position(|&ty| ty == 1);
+        Ok(TextPair { ids: pair.get_ids().to_vec(), second })
+    }
+
     /// Encodes a raw prompt: [`encode_with_special_tokens`](Self::encode_with_special_tokens), with the added
     /// tokens in its text recognised. A BOS token that the text spells itself is not added again.
     ///
@@ -303,11 +337,42 @@ fn template_ranges(segments: &[TextSegment<'_>]) -> Vec<Range<usize>> {
     ranges
 }
 
+/// Lengths to which two texts are cut, at most `most` together: the `longest_first` of the library.
+fn kept_lengths([first, second]: [usize; 2], most: usize) -> [usize; 2] {
+    if first + second <= most {
+        return [first, second];
+    }
+    let (mut shorter, mut longer) = (first.min(second), 0);
+    if shorter <= most {
+        longer = shorter.max(most - shorter);
+    }
+    if shorter > most || shorter + longer > most {
+        shorter = most / 2;
+        longer = shorter + most % 2;
+    }
+    if first > second { [longer, shorter] } else { [shorter, longer] }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn longer_text_of_a_pair_is_cut() {
+        for (lengths, most, kept) in [
+            ([3, 4], 7, [3, 4]),
+            ([3, 9], 8, [3, 5]),
+            ([9, 3], 8, [5, 3]),
+            ([9, 8], 7, [4, 3]),
+            ([8, 8], 7, [3, 4]),
+            ([20, 30], 7, [3, 4]),
+            ([0, 5], 0, [0, 0]),
+        ] {
+            assert_eq!(kept_lengths(lengths, most), kept, "{lengths:?}");
+        }
+    }
 
     #[test]
     fn post_processor_surrounds_the_text() {

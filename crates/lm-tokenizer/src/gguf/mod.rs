@@ -11,7 +11,9 @@ mod pre_tokenizers;
 mod sentencepiece;
 mod special_tokens;
 mod template_markers;
+mod unigram;
 mod vocabulary;
+mod wordpiece;
 mod write;
 
 use lm_formats::{Error as FormatError, GgufMetadata, MAX_TABLE_BYTES, check_size};
@@ -41,9 +43,11 @@ struct Parts {
 }
 
 const KINDS: &[Kind] = &[
+    Kind { name: "bert", build: wordpiece::build },
     Kind { name: "gemma4", build: sentencepiece::with_merges },
     Kind { name: "gpt2", build: byte_level::build },
     Kind { name: "llama", build: sentencepiece::with_scores },
+    Kind { name: "t5", build: unigram::build },
 ];
 
 impl Tokenizer {

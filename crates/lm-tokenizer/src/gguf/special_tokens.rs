@@ -1,4 +1,4 @@
-//! Tokens around a separate text: BOS and EOS.
+//! Tokens around a separate text, or a pair of them: BOS and EOS, or an encoder's.
 
 use lm_formats::{GgufMetadata, Result};
 use tokenizers::processors::template::{SpecialToken, TemplateProcessing};
@@ -19,6 +19,9 @@ pub(super) fn post_processor(
     metadata: &GgufMetadata,
     vocabulary: &Vocabulary,
 ) -> Result<Option<TemplateProcessing>> {
+    if let Some(pair) = Pair::of(metadata, vocabulary)? {
+        return Ok(pair.post_processor(vocabulary));
+    }
     let sentencepiece = metadata.str(MODEL)? == Some("llama");
     let by_name = metadata.str(pre_tokenizers::KEY)?.is_some_and(|name| WITH_BOS.contains(&name));
     let defaults = [sentencepiece || by_name, false];
@@ -45,4 +48,50 @@ pub(super) fn post_processor(
         .try_single(pieces)
         .ok()
         .and_then(|builder| builder.special_tokens(tokens).build().ok()))
+}
+
+/// Tokens around the texts of an encoder, which may come in pairs.
+struct Pair {
+    first: TokenId,
+    last: TokenId,
+    /// Number of separators between two texts.
+    between: usize,
+}
+
+impl Pair {
+    /// The tokens of a WordPiece or Unigram file; `None` for other kinds.
+    fn of(metadata: &GgufMetadata, vocabulary: &Vocabulary) -> Result<Option<Self>> {
+        let between = match metadata.str(MODEL)? {
+            Some("bert") => 1,
+            Some("t5") => 2,
+            _ => return Ok(None),
+        };
+        let find = |names: &[&str]| {
+            let ids =
+                names.iter().map(|name| vocabulary.named_id(metadata, name)).collect::<Result<Vec<_>>>();
+            Ok::<_, lm_formats::Error>(
+                ids?.into_iter().flatten().find(|&id| (id as usize) < vocabulary.len()),
+            )
+        };
+        let first = find(&["cls", "bos"])?;
+        // The misspelled key is the format's own.
+        let last = find(&["seperator", "separator", "eos"])?;
+        Ok(first.zip(last).map(|(first, last)| Self { first, last, between }))
+    }
+
+    /// The types of the second text's tokens are 1 where one token separates the texts: BERT's.
+    fn post_processor(self, vocabulary: &Vocabulary) -> Option<TemplateProcessing> {
+        let Self { first, last, between } = self;
+        let ty = u8::from(between == 1);
+        let single = "first:0 $A:0 last:0".to_owned();
+        let separators = vec!["last:0"; between].join(" ");
+        let pair = format!("first:0 $A:0 {separators} $B:{ty} last:{ty}");
+        let token = |name: &str, id: TokenId| {
+            SpecialToken::new(name.to_owned(), vec![id], vec![vocabulary.token(id).text.clone()]).ok()
+        };
+        let tokens: Vec<_> = [token("first", first), token("last", last)].into_iter().flatten().collect();
+        let builder = &mut TemplateProcessing::builder();
+        let builder = builder.try_single(single).ok()?.try_pair(pair).ok()?;
+        builder.special_tokens(tokens).build().ok()
+    }
 }

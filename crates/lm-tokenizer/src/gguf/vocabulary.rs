@@ -208,6 +208,20 @@ impl Vocabulary {
         *token = VocabularyToken { text, ty };
     }
 
+    /// Replaces the texts of all used tokens.
+    pub(super) fn respell_all(&mut self, spell: impl Fn(&VocabularyToken) -> String) {
+        (self.ids, self.duplicates) = (HashMap::with_capacity(self.tokens.len()), Vec::new());
+        for (id, token) in self.tokens.iter_mut().enumerate() {
+            if token.ty == TokenType::Unused {
+                continue;
+            }
+            token.text = spell(token);
+            if let Some(earlier) = self.ids.insert(token.text.clone(), id as TokenId) {
+                self.duplicates.push((earlier, id as TokenId));
+            }
+        }
+    }
+
     /// Number of tokens, including unused ones.
     pub(super) fn len(&self) -> usize {
         self.tokens.len()
