@@ -4,8 +4,9 @@ use lm_kernels::{Device, KvPool, WeightFormat};
 use lm_tokenizer::TokenId;
 
 use crate::batch::{Batch, Embeddings, Logits};
-use crate::error::Result;
-use crate::spec::AttentionShape;
+use crate::embedding_config::Pooling;
+use crate::error::{Error, Result};
+use crate::spec::{AttentionShape, Direction};
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///
@@ -36,6 +37,7 @@ pub trait CausalLm: Send + Sync {
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.
+    /// [`crate::Error::NoTokens`] for a model that gives no tokens.
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
 
     /// Returns true if another model runs on this model's device or waits for it: forward passes on the CPU
@@ -59,11 +61,38 @@ pub trait CausalLm: Send + Sync {
     /// [`crate::Error::Batch`] (sequence 0) for rows of another width; the errors of the device.
     fn head(&self, rows: Embeddings) -> Result<Logits>;
 
+    /// Computes the logits of labels of pooled hidden states, `[texts, labels]`: of a text's rows of
+    /// [`CausalLm::hidden`], pooled as [`ModelOutput::Labels`] says.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoLabels`] for a model without a classifier, as by default; [`crate::Error::Batch`]
+    /// (sequence 0) for rows of another width; the errors of the device.
+    fn classify(&self, pooled: Embeddings) -> Result<Embeddings> {
+        let _ = pooled;
+        Err(Error::NoLabels { architecture: self.info().architecture.clone() })
+    }
+
     /// Returns the embedding rows that [`CausalLm::forward`] looks up for `ids`, scaling included.
     ///
     /// # Errors
     /// [`crate::Error::Batch`] (sequence 0) for an id outside the embedding table.
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings>;
+}
+
+/// Output of a model beyond hidden states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelOutput {
+    /// Logits of tokens: it generates text.
+    Tokens,
+    /// None: it gives embeddings.
+    HiddenStates,
+    /// Logits of labels for a whole text: a classifier, or with one label a reranker.
+    Labels {
+        /// Number of labels.
+        count: usize,
+        /// Pooling of the hidden states before the classifier.
+        pooling: Pooling,
+    },
 }
 
 /// Facts about a loaded model.
@@ -94,6 +123,10 @@ pub struct ModelInfo {
     /// Bytes of `weight_bytes` that a decode step of one sequence reads: all except embeddings that are not
     /// also the output head, and the experts that the token is not routed to.
     pub decode_bytes: u64,
+    /// Output beyond hidden states; [`CausalLm::forward`] and [`CausalLm::head`] need tokens.
+    pub output: ModelOutput,
+    /// Reading direction. A bidirectional model needs no cache, and all rows of a text in one call.
+    pub direction: Direction,
     /// Device the model runs on.
     pub device: Device,
     /// Format of the embedding table, and of the linear weights unless [`formats`](Self::formats) has others.

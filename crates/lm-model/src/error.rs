@@ -15,6 +15,18 @@ pub enum Error {
     /// A file of the model, one of its keys or one of its tensors is missing or not valid.
     #[error(transparent)]
     Format(#[from] lm_formats::Error),
+    /// Logits of tokens, of a model that gives embeddings or labels.
+    #[error("{architecture} gives no tokens here: it is a model of embeddings or labels")]
+    NoTokens {
+        /// `model_type` of the config.
+        architecture: String,
+    },
+    /// Logits of labels, of a model without a classifier.
+    #[error("{architecture} has no classifier here")]
+    NoLabels {
+        /// `model_type` of the config.
+        architecture: String,
+    },
     /// The tokenizer is not valid, or not supported.
     #[error(transparent)]
     Tokenizer(#[from] lm_tokenizer::Error),
@@ -173,6 +185,12 @@ pub enum BatchProblem {
     /// The sequence has no new rows.
     #[error("it has no rows")]
     Empty,
+    /// Rows of a bidirectional model after cached ones.
+    #[error("a bidirectional model reads a text in one call, and {cached_len} of its tokens were in another")]
+    NotWhole {
+        /// Number of tokens of earlier calls.
+        cached_len: usize,
+    },
     /// A token id outside the embedding table.
     #[error("id {id} in row {row}, the embedding has {rows} rows")]
     UnknownToken {

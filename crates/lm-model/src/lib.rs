@@ -31,10 +31,12 @@ pub use batch::{
     AttentionKind, AttentionSpan, Batch, Embeddings, EncodedMedia, Input, LogitRows, Logits, MediaSlice,
     Position, SequenceInput, SequenceLogits,
 };
-pub use causal_lm::{CausalLm, ModelInfo};
+pub use causal_lm::{CausalLm, ModelInfo, ModelOutput};
 pub use checkpoint::TensorInfo;
 pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
-pub use embedding_config::{Dense, EmbeddingConfig, EmbeddingLayer, Pooling, normalized};
+pub use embedding_config::{
+    CrossEncoderConfig, Dense, EmbeddingConfig, EmbeddingLayer, Pooling, ScoreActivation, normalized,
+};
 pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
 pub use imatrix::{Calibration, ImportanceMatrix, LayerSums};
@@ -53,5 +55,5 @@ pub use model_folder::{
     ChatTemplateSource, Footprint, InputRecorder, LoadOptions, LoadedModel, ModelFolder, Parameters,
 };
 pub use prefetch::{PrefetchMeasurement, choose_prefetch_plan};
-pub use spec::AttentionShape;
+pub use spec::{AttentionShape, Direction};
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

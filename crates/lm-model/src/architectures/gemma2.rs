@@ -94,6 +94,7 @@ pub(super) struct Keys {
 }
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
+    refuse_bidirectional(config)?;
     let keys: Keys = config.read()?;
     let mut spec = gemma(config, &keys)?;
     let soft_cap = positive("attn_logit_softcapping", keys.attn_logit_softcapping)?;
@@ -107,7 +108,6 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
 
 /// Builds the common part of all generations: scaled embeddings, sandwich norms, GeGLU, soft-capped logits.
 pub(super) fn gemma(config: &ModelConfig, keys: &Keys) -> Result<DecoderSpec> {
-    refuse_bidirectional(config)?;
     let mut spec = DecoderSpec::llama(config)?;
     spec.embedding_scale = Some((config.hidden_size as f64).sqrt() as f32);
     spec.logit_soft_cap = positive("final_logit_softcapping", keys.final_logit_softcapping)?;

@@ -12,7 +12,9 @@ use super::{Architecture, BASE};
 use crate::config::{ModelConfig, invalid, unsupported};
 use crate::gguf::rope::SlidingTheta;
 use crate::gguf::{GgufArchitecture, layer_types, rope};
-use crate::spec::{DecoderSpec, NormWeight, QkNorm, RopesByType, windows};
+use crate::spec::{
+    DecoderSpec, Direction, EncoderSpec, NormWeight, OutputHead, QkNorm, RopesByType, Window, windows,
+};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gemma3_text"],
@@ -25,7 +27,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         "multi_modal_projector.",
         "vision_tower.",
     ],
-    gguf: &[&GGUF],
+    gguf: &[&GGUF, &GGUF_EMBEDDING],
     defaults: r#"{
         "vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "max_position_embeddings": 131072,
@@ -52,6 +54,21 @@ const GGUF: GgufArchitecture = GgufArchitecture {
     ..GgufArchitecture::new("gemma3", "gemma3_text")
 };
 
+/// EmbeddingGemma.
+const GGUF_EMBEDDING: GgufArchitecture = GgufArchitecture {
+    name: "gemma-embedding",
+    read: |model, config| {
+        if model.tensor("dense_2.weight").is_some() {
+            let known = "a file without the dense layers: the folder has them";
+            return Err(model.metadata.unsupported("dense_2.weight", "a layer after the pooling", known));
+        }
+        config.insert("use_bidirectional_attention".to_owned(), true.into());
+        (GGUF.read)(model, config)
+    },
+    direction: Direction::Bidirectional,
+    ..GGUF
+};
+
 /// Removes a cap of 0 on the logits: llama.cpp reads it as no cap.
 pub(super) fn remove_zero_soft_cap(config: &mut Map<String, Value>) {
     const KEY: &str = "final_logit_softcapping";
@@ -70,10 +87,13 @@ pub(super) const THETAS: [f64; 2] = [1_000_000.0, 10_000.0];
 struct Pattern {
     /// One layer in this many has full attention.
     sliding_window_pattern: usize,
+    /// True for an encoder (EmbeddingGemma), whose window reaches half as far to both sides.
+    use_bidirectional_attention: Option<bool>,
 }
 
 fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
-    let (keys, Pattern { sliding_window_pattern: pattern }) = (config.read::<Keys>()?, config.read()?);
+    let (keys, Pattern { sliding_window_pattern: pattern, use_bidirectional_attention }) =
+        (config.read::<Keys>()?, config.read()?);
     if pattern == 0 {
         return Err(invalid("sliding_window_pattern", pattern, "a positive number"));
     }
@@ -87,7 +107,21 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         attention.qk_norm = QkNorm::PerHead;
         attention.window = window;
     }
+    if use_bidirectional_attention == Some(true) {
+        into_encoder(&mut spec);
+    }
     ropes.apply(&mut spec)?;
     spec.norm_weight = NormWeight::OnePlus;
     Ok(spec)
+}
+
+/// Turns the decoder into an encoder.
+fn into_encoder(spec: &mut DecoderSpec) {
+    for attention in spec.attention_mut() {
+        if let Window::Sliding(slots) = attention.window {
+            attention.window = Window::Symmetric(slots / 2);
+        }
+    }
+    spec.encoder = Some(EncoderSpec::PLAIN);
+    spec.output_head = OutputHead::Absent;
 }

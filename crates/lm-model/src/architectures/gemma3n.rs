@@ -7,7 +7,7 @@ use lm_formats::{GgufEntry, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::gemma2::{Keys, NORMS, geglu, gemma, weight_name};
+use super::gemma2::{Keys, NORMS, geglu, gemma, refuse_bidirectional, weight_name};
 use super::{Architecture, BASE, gemma3};
 use crate::checkpoint::{Param, TensorLocation};
 use crate::config::{ModelConfig, invalid};
@@ -164,6 +164,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     let (keys, own) = (config.read::<Keys>()?, config.read::<OwnKeys>()?);
     let activation = activation("hidden_activation", &keys.hidden_activation)?;
     let ropes = RopesByType::from_config(config, gemma3::THETAS)?;
+    refuse_bidirectional(config)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     let windows = windows(config, config.sliding_window, |layer| !(layer + 1).is_multiple_of(PATTERN))?;
     for (attention, window) in spec.attention_mut().zip(windows) {

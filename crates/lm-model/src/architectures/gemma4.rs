@@ -8,7 +8,7 @@ use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::gemma2::{self, Keys, NORMS, geglu, gemma};
+use super::gemma2::{self, Keys, NORMS, geglu, gemma, refuse_bidirectional};
 use super::gemma3n::{MULTIMODAL_PREFIXES, PER_LAYER_INPUTS, per_layer_vocabulary, size};
 use super::{Architecture, BASE, gemma3};
 use crate::checkpoint::{LayerParam, Param, TensorLocation};
@@ -207,6 +207,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     }
     let activation = activation("hidden_activation", &keys.hidden_activation)?;
     let ropes = RopesByType::from_config(config, gemma3::THETAS)?;
+    refuse_bidirectional(config)?;
     let mut spec = gemma(&config.without_rope(), &keys)?;
     attention_layers(config, &own, &mut spec)?;
     spec.bidirectional = BidirectionalLayers::Sliding;
@@ -284,7 +285,7 @@ fn attention_layers(config: &ModelConfig, own: &OwnKeys, spec: &mut DecoderSpec)
         let name = |key: &str, global: &str| match window {
             _ if own.per_layer_config.is_some() => format!("per_layer_config.{layer}.{key}"),
             Window::Full => global.to_owned(),
-            Window::Sliding(_) => key.to_owned(),
+            Window::Sliding(_) | Window::Symmetric(_) => key.to_owned(),
         };
         let head_dim = heads.head_dim.unwrap_or(attention.head_dim);
         let num_kv_heads = heads.num_key_value_heads.unwrap_or(attention.num_kv_heads);
@@ -314,7 +315,7 @@ fn heads(own: &OwnKeys, layer: usize, window: Window) -> Result<Heads> {
             .map_err(|_| unsupported(&key, heads, "numbers under head_dim and num_key_value_heads"));
     }
     Ok(match window {
-        Window::Sliding(_) => Heads::default(),
+        Window::Sliding(_) | Window::Symmetric(_) => Heads::default(),
         Window::Full => Heads {
             head_dim: Some(own.global_head_dim),
             num_key_value_heads: own.num_global_key_value_heads.filter(|_| own.attention_k_eq_v),

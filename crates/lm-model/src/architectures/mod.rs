@@ -2,9 +2,11 @@
 
 mod apertus;
 mod bamba;
+mod bert;
 mod cohere;
 mod cohere2;
 mod deepseek;
+mod distilbert;
 mod ernie4_5;
 mod ernie4_5_moe;
 mod exaone4;
@@ -31,7 +33,9 @@ mod minimax_m2;
 mod ministral3;
 mod mistral;
 mod mixtral;
+mod modernbert;
 mod nemotron_h;
+mod nomic_bert;
 mod olmo2;
 mod olmo3;
 mod olmoe;
@@ -44,6 +48,7 @@ mod qwen35_moe;
 mod qwen3_5;
 mod qwen3_moe;
 mod qwen3_next;
+mod roberta;
 mod seed_oss;
 mod smollm3;
 mod stablelm;
@@ -161,7 +166,10 @@ impl Architecture {
             tracing::warn!(head, "`tie_word_embeddings` is passed over: the files have another output head");
             spec.output_head = OutputHead::Separate;
         }
-        if checkpoint.is_of_base_model() && !checkpoint.contains(&head) {
+        if spec.output_head == OutputHead::Separate
+            && checkpoint.is_of_base_model()
+            && !checkpoint.contains(&head)
+        {
             spec.output_head = OutputHead::Tied;
         }
     }
@@ -201,10 +209,12 @@ const BASE: Architecture = Architecture {
 pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &apertus::ARCHITECTURE,
     &bamba::ARCHITECTURE,
+    &bert::ARCHITECTURE,
     &cohere::ARCHITECTURE,
     &cohere2::ARCHITECTURE,
     &deepseek::V2,
     &deepseek::V3,
+    &distilbert::ARCHITECTURE,
     &ernie4_5::ARCHITECTURE,
     &ernie4_5_moe::ARCHITECTURE,
     &exaone4::ARCHITECTURE,
@@ -231,7 +241,9 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &ministral3::ARCHITECTURE,
     &mistral::ARCHITECTURE,
     &mixtral::ARCHITECTURE,
+    &modernbert::ARCHITECTURE,
     &nemotron_h::ARCHITECTURE,
+    &nomic_bert::ARCHITECTURE,
     &olmo2::ARCHITECTURE,
     &olmo3::ARCHITECTURE,
     &olmoe::ARCHITECTURE,
@@ -244,6 +256,7 @@ pub const ALL_ARCHITECTURES: &[&Architecture] = &[
     &qwen3_5::ARCHITECTURE,
     &qwen3_moe::ARCHITECTURE,
     &qwen3_next::ARCHITECTURE,
+    &roberta::ARCHITECTURE,
     &seed_oss::ARCHITECTURE,
     &smollm3::ARCHITECTURE,
     &stablelm::ARCHITECTURE,

@@ -40,6 +40,8 @@ pub struct SequenceInput {
     pub adapter: Option<Adapter>,
     /// Row ranges with their own attention kind; all other rows are causal.
     pub spans: Vec<AttentionSpan>,
+    /// Row where the second text of a pair starts, for encoders with token types; `None` for a single text.
+    pub second_text: Option<usize>,
     /// Rows of images and audio, which replace the embeddings of the rows' ids: those ids are the model's
     /// placeholder for such rows.
     pub media: Vec<MediaSlice>,
@@ -69,6 +71,7 @@ impl SequenceInput {
             block_tables: vec![block_table],
             adapter: None,
             spans: Vec::new(),
+            second_text: None,
             media: Vec::new(),
             logits: LogitRows::Last,
         }

@@ -13,6 +13,16 @@ pub(crate) enum Param {
     OutputNormBias,
     OutputHead,
     OutputHeadBias,
+    TokenTypeEmbedding,
+    /// Norm after the embeddings.
+    EmbeddingNorm,
+    EmbeddingNormBias,
+    /// Layer of a classifier before its last projection.
+    ClassifierDense(Piece),
+    ClassifierNorm,
+    ClassifierNormBias,
+    /// Projection to the logits of labels.
+    Classifier(Piece),
     /// Per-layer embedding table: one row for all layers.
     PerLayerEmbedding,
     /// Projection of the embedding to the per-layer inputs.
@@ -34,6 +44,7 @@ pub(crate) enum LayerParam {
     MixerPreNormBias,
     /// Post-norm of the mixer.
     MixerPostNorm,
+    MixerPostNormBias,
     Query(Piece),
     Key(Piece),
     Value(Piece),
@@ -89,6 +100,7 @@ pub(crate) enum LayerParam {
     MlpPreNormBias,
     /// Post-norm of the feed-forward block.
     MlpPostNorm,
+    MlpPostNormBias,
     Gate(Piece),
     Up(Piece),
     Down(Piece),
@@ -163,11 +175,23 @@ impl fmt::Display for Piece {
 pub(crate) const ADAPTER_PREFIX: &str = "base_model.model.";
 
 /// Starts of the names in a checkpoint of a decoder without its head.
-const OF_BASE_MODEL: [&str; 8] =
-    ["embed_tokens.", "layers.", "norm.", "embedding_norm.", "h.", "ln_f.", "wpe.", "wte."];
-
-/// Prefix of the layers' tensors of GPT-2 and its contemporaries, without the model's.
-const LAYERS_OF_GPT2: &str = "h.";
+const OF_BASE_MODEL: [&str; 13] = [
+    "embed_tokens.",
+    "layers.",
+    "norm.",
+    "embedding_norm.",
+    // GPT-2 and its contemporaries.
+    "h.",
+    "ln_f.",
+    "wpe.",
+    "wte.",
+    // Encoders.
+    "embeddings.",
+    "encoder.layer.",
+    "final_norm.",
+    "pooler.",
+    "transformer.layer.",
+];
 
 /// Returns true for a tensor of a checkpoint of a decoder without its head: its name has no `model.` before
 /// it.
@@ -181,23 +205,47 @@ pub(crate) fn is_of_base_model(name: &str) -> bool {
 /// # Source
 /// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`), SmolVLM
 /// (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one), Qwen3-Embedding (`layers.…`), Falcon
-/// (`transformer.h.…`) and GPT-2 (`h.…`).
+/// (`transformer.h.…`), GPT-2 (`h.…`) and BERT (`bert.…`, with `encoder.layer.` for `layers.`; the oldest call
+/// the parameters of norms `gamma` and `beta`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
     }
-    const PREFIXES: [&str; 5] =
-        ["backbone.", "language_model.model.", "model.language_model.", "model.text_model.", "transformer."];
-    let inner = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
-    let inner = inner.or_else(|| Some(name).filter(|name| is_of_base_model(name)));
+    const PREFIXES: [&str; 10] = [
+        "backbone.",
+        "bert.",
+        "distilbert.",
+        "language_model.model.",
+        "model.language_model.",
+        "model.text_model.",
+        "mpnet.",
+        "nomic_bert.",
+        "roberta.",
+        "transformer.",
+    ];
+    let of_prefix = || PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    let inner = Some(name).filter(|name| is_of_base_model(name)).or_else(of_prefix);
     match (inner, name.strip_prefix("language_model.lm_head.")) {
-        (Some(inner), _) => match inner.strip_prefix(LAYERS_OF_GPT2) {
-            Some(of_layer) => format!("model.layers.{of_layer}").into(),
-            None => format!("model.{inner}").into(),
-        },
+        (Some(inner), _) => format!("model.{}", norm_with_weight(&with_layers(inner))).into(),
         (None, Some(head)) => format!("lm_head.{head}").into(),
         (None, None) => name.into(),
     }
+}
+
+/// The name with `layers.` in place of an encoder's word for them.
+fn with_layers(name: &str) -> Cow<'_, str> {
+    let layer = ["encoder.layer.", "h.", "transformer.layer."].iter().find_map(|start| name.strip_prefix(start));
+    layer.map_or(name.into(), |layer| format!("layers.{layer}").into())
+}
+
+/// The name of a norm's parameter in transformers, of that in TensorFlow's checkpoints.
+fn norm_with_weight(name: &str) -> Cow<'_, str> {
+    let of_norm = |(module, piece): (&str, &str)| match piece {
+        "gamma" if module.ends_with("LayerNorm") => Some(format!("{module}.weight")),
+        "beta" if module.ends_with("LayerNorm") => Some(format!("{module}.bias")),
+        _ => None,
+    };
+    name.rsplit_once('.').and_then(of_norm).map_or(name.into(), Cow::from)
 }
 
 impl Param {
@@ -211,6 +259,14 @@ impl Param {
     pub(crate) fn norm_bias(self) -> Option<Self> {
         match self {
             Self::OutputNorm => Some(Self::OutputNormBias),
+            Self::EmbeddingNorm => Some(Self::EmbeddingNormBias),
+            Self::ClassifierNorm => Some(Self::ClassifierNormBias),
+            Self::Layer(layer, LayerParam::MixerPostNorm) => {
+                Some(Self::Layer(layer, LayerParam::MixerPostNormBias))
+            }
+            Self::Layer(layer, LayerParam::MlpPostNorm) => {
+                Some(Self::Layer(layer, LayerParam::MlpPostNormBias))
+            }
             Self::Layer(layer, LayerParam::MixerPreNorm) => {
                 Some(Self::Layer(layer, LayerParam::MixerPreNormBias))
             }
@@ -226,8 +282,9 @@ impl Param {
     /// Returns true if it stays in a float format when matrices are quantised.
     pub(crate) fn keeps_floats(self) -> bool {
         use LayerParam::{AltUpCorrection, AltUpPrediction, AltUpRouter, Conv1d, Router, SharedRowGate};
-        let floats =
-            matches!(self, Self::PositionEmbedding | Self::Layer(_, Conv1d(_) | Router(_) | SharedRowGate));
+        let floats = matches!(self, Self::Layer(_, Conv1d(_) | Router(_) | SharedRowGate))
+            || matches!(self, Self::PositionEmbedding | Self::TokenTypeEmbedding)
+            || matches!(self, Self::Classifier(_) | Self::ClassifierDense(_));
         floats || matches!(self, Self::Layer(_, AltUpRouter | AltUpPrediction | AltUpCorrection))
     }
 }
@@ -241,6 +298,13 @@ pub(crate) fn hugging_face_name(param: Param) -> String {
         Param::OutputNormBias => return "model.norm.bias".into(),
         Param::OutputHead => return "lm_head.weight".into(),
         Param::OutputHeadBias => return "lm_head.bias".into(),
+        Param::TokenTypeEmbedding => return "model.embed_token_types.weight".into(),
+        Param::EmbeddingNorm => return "model.embed_norm.weight".into(),
+        Param::EmbeddingNormBias => return "model.embed_norm.bias".into(),
+        Param::ClassifierDense(piece) => return format!("score_dense.{piece}"),
+        Param::ClassifierNorm => return "score_norm.weight".into(),
+        Param::ClassifierNormBias => return "score_norm.bias".into(),
+        Param::Classifier(piece) => return format!("score.{piece}"),
         Param::PerLayerEmbedding => return "model.embed_tokens_per_layer.weight".into(),
         Param::PerLayerProjection => return "model.per_layer_model_projection.weight".into(),
         Param::PerLayerProjectionNorm => return "model.per_layer_projection_norm.weight".into(),
@@ -275,7 +339,9 @@ fn name_in_layer(param: LayerParam) -> (&'static str, Option<Piece>) {
         // block.
         LayerParam::MixerPostNorm | LayerParam::MlpPreNorm => ("post_attention_layernorm", WEIGHT),
         LayerParam::MlpPreNormBias => ("post_attention_layernorm", BIAS),
+        LayerParam::MixerPostNormBias => ("post_attention_layernorm", BIAS),
         LayerParam::MlpPostNorm => ("post_feedforward_layernorm", WEIGHT),
+        LayerParam::MlpPostNormBias => ("post_feedforward_layernorm", BIAS),
         LayerParam::LatentQueryDown(piece) => ("self_attn.q_a_proj", Some(piece)),
         LayerParam::LatentQueryNorm => ("self_attn.q_a_layernorm", WEIGHT),
         LayerParam::LatentNorm => ("self_attn.kv_a_layernorm", WEIGHT),

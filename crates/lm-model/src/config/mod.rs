@@ -230,6 +230,14 @@ impl ModelConfig {
         self.stored_format().map(drop)
     }
 
+    /// Checks a size under the key of a single architecture.
+    pub(crate) fn size_of(key: &str, size: usize) -> Result<usize> {
+        match size {
+            1..=MAX_SIZE => Ok(size),
+            _ => Err(invalid(key, size, format!("1 to {MAX_SIZE}"))),
+        }
+    }
+
     /// Returns the config with the epsilon of its norms under another key.
     pub(crate) fn with_norm_eps(&self, key: &str) -> Result<Self> {
         match self.keys.get(key).and_then(Value::as_f64) {

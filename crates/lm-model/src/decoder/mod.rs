@@ -10,19 +10,21 @@ use lm_kernels::{CacheLayout, Device, KvDtype, KvPool, Pool, PoolTurn};
 use lm_tokenizer::TokenId;
 
 use self::blocks::{
-    Attention, DecoderStreams, DenseAndMoe, Embedding, ForwardContext, GatedDeltaNet, GatedMlp,
-    LatentAttention, LayerLoader, LayerStreams, Mamba2Mixer, MoeMlp, PerLayerEmbedding, PerLayerInput,
-    PlainMlp, ResidualBlock, Rope, ShortConv, load_norm,
+    Attention, Classifier, DecoderStreams, DenseAndMoe, Embedding, EncoderInputs, ForwardContext,
+    GatedDeltaNet, GatedMlp, LatentAttention, LayerLoader, LayerStreams, Mamba2Mixer, MoeMlp,
+    PerLayerEmbedding, PerLayerInput, PlainMlp, ResidualBlock, Rope, ShortConv, load_norm,
 };
 use self::layout::{adapted_rows, ids_of_rows, layouts, logit_rows, media_rows};
 use self::validate::{BatchLimits, check_batch, check_embeddings};
-use crate::batch::{Batch, Embeddings, Input, Logits, MediaSlice};
-use crate::causal_lm::{CausalLm, ModelInfo};
+use crate::batch::{Batch, Embeddings, Input, Logits, MediaSlice, SequenceInput};
+use crate::causal_lm::{CausalLm, ModelInfo, ModelOutput};
 use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
 use crate::nn::{Norm, scaled};
-use crate::spec::{BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp};
+use crate::spec::{
+    BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp, NormPlacement, OutputNorm,
+};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
@@ -30,8 +32,10 @@ pub(crate) struct Decoder {
     embedding: Embedding,
     per_layer_embedding: Option<PerLayerEmbedding>,
     streams: DecoderStreams,
+    encoder_inputs: Option<EncoderInputs>,
     layers: Vec<Layer>,
-    norm: Norm,
+    norm: Option<Norm>,
+    classifier: Option<Classifier>,
     ropes: Vec<Rope>,
     cache_layout: CacheLayout,
     bidirectional: BidirectionalLayers,
@@ -86,6 +90,9 @@ impl Decoder {
             spec.per_layer_inputs.map(|inputs| PerLayerEmbedding::load(&mut loader, &spec, inputs));
         let per_layer_embedding = per_layer_embedding.transpose()?;
         let streams = DecoderStreams::load(&mut loader, &spec)?;
+        let encoder_inputs =
+            spec.encoder.as_ref().map(|encoder| EncoderInputs::load(&mut loader, &spec, encoder));
+        let encoder_inputs = encoder_inputs.transpose()?;
         let outside = loader.parameters();
         let layers = spec.layers.iter().enumerate();
         let layers = layers
@@ -94,7 +101,12 @@ impl Decoder {
             })
             .collect::<Result<Vec<_>>>()?;
         let layer_parameters = loader.parameters() - outside;
-        let norm = load_norm(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?;
+        let norm = match spec.output_norm {
+            OutputNorm::Absent => None,
+            OutputNorm::Present => Some(load_norm(&mut loader, &spec, Param::OutputNorm, spec.hidden_size)?),
+        };
+        let classifier = spec.classifier.as_ref().map(|head| Classifier::load(&mut loader, &spec, head));
+        let classifier = classifier.transpose()?;
         let cache_layout = spec.cache_layout();
         let table = per_layer_embedding.as_ref().map_or(0, PerLayerEmbedding::bytes_of_table);
         let info = ModelInfo {
@@ -112,13 +124,15 @@ impl Decoder {
                 - embedding.bytes_of_tables_alone()
                 - table
                 - layers.iter().map(Layer::inactive_bytes).sum::<u64>(),
+            output: spec.output(),
+            direction: spec.direction(),
             device,
             format: embedding.format(),
             formats: loader.formats(),
         };
         // A device may store keys and values in a wider type than requested: a pool of one page has the
         // actual type.
-        let bytes_per_page = KvPool::new(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
+        let bytes_per_page = new_pool(device, &cache_layout, 1, kv_dtype)?.bytes_per_page();
         let bidirectional = spec.bidirectional;
         let ropes = spec.ropes.into_iter().map(Rope::new).collect();
         let adapter_loader = loader.adapter_loader(&architecture);
@@ -127,8 +141,10 @@ impl Decoder {
             embedding,
             per_layer_embedding,
             streams,
+            encoder_inputs,
             layers,
             norm,
+            classifier,
             ropes,
             cache_layout,
             bidirectional,
@@ -174,6 +190,15 @@ impl Decoder {
         x
     }
 
+    /// # Errors
+    /// [`Error::NoTokens`] for a model without an output head.
+    fn check_tokens(&self) -> Result<()> {
+        match self.info.output {
+            ModelOutput::Tokens => Ok(()),
+            _ => Err(Error::NoTokens { architecture: self.info.architecture.clone() }),
+        }
+    }
+
     /// Waits until no other model runs on the CPU, where the kernels' threads are shared.
     fn turn(&self) -> Option<PoolTurn<'static>> {
         (self.info.device == Device::Cpu).then(|| Pool::global().turn())
@@ -192,6 +217,10 @@ impl Decoder {
             return Ok(None);
         }
         let x = self.embedding.add_positions(self.input_rows(batch), batch); // [rows, hidden]
+        let x = match &self.encoder_inputs {
+            None => x,
+            Some(inputs) => inputs.forward(x, batch),
+        };
         let context = self.context(batch, &x);
         let mut x = self.streams.expand(x); // [rows, streams * hidden]
         for (index, layer) in self.layers.iter().enumerate() {
@@ -203,7 +232,11 @@ impl Decoder {
             return Ok(None);
         }
         let index = Tensor::<1, Int>::from_data(selected.as_slice(), &x.device());
-        Ok(Some(self.norm.forward(self.streams.merge(x.select(0, index)))))
+        let x = self.streams.merge(x.select(0, index));
+        Ok(Some(match &self.norm {
+            None => x,
+            Some(norm) => norm.forward(x),
+        }))
     }
 
     /// Computes the data that all layers share for the batch's rows `x`, `[rows, hidden]`.
@@ -212,10 +245,19 @@ impl Decoder {
         let per_layer = self.per_layer_embedding.as_ref();
         ForwardContext {
             layouts: layouts(batch, self.cache_layout.groups(), self.bidirectional),
+            lengths: batch.sequences.iter().map(SequenceInput::rows).collect(),
             rotations: self.ropes.iter().map(|rope| rope.rotation(batch, device)).collect(),
             adapted: adapted_rows(batch),
             per_layer_inputs: per_layer.map(|table| table.inputs(&ids_of_rows(batch), x.clone())),
         }
+    }
+}
+
+/// Creates a pool; one without a layer's pages has numbers of pages only.
+fn new_pool(device: Device, layout: &CacheLayout, num_pages: usize, kv_dtype: KvDtype) -> Result<KvPool> {
+    match layout.layers().is_empty() {
+        true => Ok(KvPool::empty(num_pages)),
+        false => Ok(KvPool::new(device, layout, num_pages, kv_dtype)?),
     }
 }
 
@@ -236,7 +278,7 @@ impl CausalLm for Decoder {
     }
 
     fn new_cache(&self, num_pages: usize) -> Result<KvPool> {
-        Ok(KvPool::new(self.info.device, &self.cache_layout, num_pages, self.kv_dtype)?)
+        new_pool(self.info.device, &self.cache_layout, num_pages, self.kv_dtype)
     }
 
     fn cache_bytes_per_page(&self) -> usize {
@@ -248,6 +290,7 @@ impl CausalLm for Decoder {
     }
 
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits> {
+        self.check_tokens()?;
         let _turn = self.turn();
         let _span = profile::span(Work::Between);
         let (_, counts) = logit_rows(batch);
@@ -271,11 +314,29 @@ impl CausalLm for Decoder {
         let _turn = self.turn();
         let _span = profile::span(Work::Between);
         let count = rows.rows();
+        if count > 0 {
+            self.check_tokens()?;
+        }
         let values = match count {
             0 => Vec::new(),
             _ => lm_kernels::to_host(self.embedding.logits(self.embedding.upload(rows.values)))?,
         };
         Ok(Logits::new(values, self.info.logits_width, [count]))
+    }
+
+    fn classify(&self, pooled: Embeddings) -> Result<Embeddings> {
+        let (Some(classifier), ModelOutput::Labels { count, .. }) = (&self.classifier, self.info.output)
+        else {
+            return Err(Error::NoLabels { architecture: self.info.architecture.clone() });
+        };
+        check_embeddings(&pooled, self.info.hidden_size)
+            .map_err(|problem| Error::Batch { sequence: 0, problem })?;
+        if pooled.values.is_empty() {
+            return Ok(Embeddings { values: Vec::new(), hidden_size: count });
+        }
+        let _turn = self.turn();
+        let logits = classifier.forward(self.embedding.upload(pooled.values));
+        Ok(Embeddings { values: lm_kernels::to_host(logits)?, hidden_size: count })
     }
 
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings> {

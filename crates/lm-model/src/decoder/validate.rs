@@ -10,6 +10,7 @@ use crate::batch::{Batch, Embeddings, Input, LogitRows, MediaSlice, SequenceInpu
 use crate::causal_lm::ModelInfo;
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{Adapter, ModelShape};
+use crate::spec::Direction;
 
 /// Limits of a model and a pool.
 #[derive(Clone, Debug)]
@@ -19,6 +20,7 @@ pub(crate) struct BatchLimits {
     pub(crate) hidden_size: usize,
     pub(crate) context_len: usize,
     pub(crate) num_layers: usize,
+    pub(crate) direction: Direction,
     /// Shape of the model for adapters; `None` if it does not support adapters.
     pub(crate) adapters: Option<ModelShape>,
     /// Groups of the cache, each with the number of pages of its space.
@@ -29,9 +31,17 @@ impl BatchLimits {
     /// Limits of a model that takes no adapters.
     pub(crate) fn new(info: &ModelInfo, cache: &KvPool) -> Self {
         let groups = cache.layout().groups().iter().map(|&group| (group, cache.num_pages(group.space)));
-        let ModelInfo { logits_width, hidden_size, context_len, num_layers, .. } = *info;
+        let ModelInfo { logits_width, hidden_size, context_len, num_layers, direction, .. } = *info;
         let groups = groups.collect();
-        Self { vocab_rows: logits_width, hidden_size, context_len, num_layers, adapters: None, groups }
+        Self {
+            vocab_rows: logits_width,
+            hidden_size,
+            context_len,
+            num_layers,
+            direction,
+            adapters: None,
+            groups,
+        }
     }
 }
 
@@ -48,6 +58,9 @@ fn check_sequence(input: &SequenceInput, limits: &BatchLimits) -> Result<(), Bat
     check_input(&input.input, limits)?;
     if rows == 0 {
         return Err(BatchProblem::Empty);
+    }
+    if limits.direction == Direction::Bidirectional && input.cached_len > 0 {
+        return Err(BatchProblem::NotWhole { cached_len: input.cached_len });
     }
     let fits = |adapter: &Adapter| limits.adapters.is_some_and(|model| adapter.fits(model));
     if let Some(adapter) = input.adapter.as_ref().filter(|adapter| !fits(adapter)) {
@@ -204,6 +217,7 @@ mod tests {
             hidden_size: 4,
             context_len: 100,
             num_layers: 2,
+            direction: Direction::Causal,
             adapters: None,
             groups,
         }

@@ -21,6 +21,8 @@ const MAX_MODULES: usize = 16;
 const KNOWN_MODULES: &str = "Transformer, Pooling, then Dense and Normalize";
 /// Value of `model_type` of a model of embeddings.
 const EMBEDDINGS: &str = "SentenceTransformer";
+/// Tasks of a transformer: embeddings, and the logits of a cross-encoder.
+const TASKS: [&str; 2] = ["feature-extraction", "sequence-classification"];
 
 /// Modes of pooling: the word of `pooling_mode`, the older key with a boolean, and ours.
 const MODES: [(&str, &str, Option<Pooling>); 6] = [
@@ -31,6 +33,11 @@ const MODES: [(&str, &str, Option<Pooling>); 6] = [
     ("weightedmean", "pooling_mode_weightedmean_tokens", None),
     ("lasttoken", "pooling_mode_lasttoken", Some(Pooling::Last)),
 ];
+
+/// Key of a GGUF file's pooling, which it shares with the config.json that stands for its metadata.
+pub(crate) const POOLING_TYPE: &str = "pooling_type";
+/// Its values: none, mean, first token, last token, and the logits of a classifier.
+const POOLING_TYPES: [Pooling; 5] = [Pooling::Mean, Pooling::Mean, Pooling::Cls, Pooling::Last, Pooling::Cls];
 
 #[derive(Deserialize)]
 struct Module {
@@ -64,15 +71,21 @@ struct TokenizerSettings {
 
 impl EmbeddingConfig {
     /// Reads the files of sentence-transformers; the default if there is no `modules.json`, and for a model
-    /// of another kind, such as a reranker.
-    pub(crate) fn read(files: &dyn ModelFiles, config: &ModelConfig) -> Result<Self> {
+    /// of another kind, such as a reranker. `positions` is the number of an encoder's positions: longer texts
+    /// are cut off there.
+    pub(crate) fn read(
+        files: &dyn ModelFiles,
+        config: &ModelConfig,
+        positions: Option<usize>,
+    ) -> Result<Self> {
         let prompts: Prompts = parse_optional(files, file_names::SENTENCE_TRANSFORMERS)?.unwrap_or_default();
         let modules = modules(files)?;
         if modules.is_empty() || prompts.model_type.as_deref().is_some_and(|kind| kind != EMBEDDINGS) {
-            return Ok(Self::default());
+            return Ok(Self { pooling: of_gguf(config)?, ..Self::default() });
         }
         let mut found =
             Self { layers: Vec::new(), max_tokens: max_tokens(files, config)?, ..Self::default() };
+        found.max_tokens = found.max_tokens.into_iter().chain(positions).min();
         for (index, module) in modules.iter().enumerate() {
             found.add_module(files, index, module, config.hidden_size)?;
         }
@@ -146,6 +159,16 @@ impl Module {
     }
 }
 
+/// Pooling of a GGUF file; the default for one that names none, and for a folder.
+fn of_gguf(config: &ModelConfig) -> Result<Pooling> {
+    let Some(number) = config.keys.get(POOLING_TYPE) else { return Ok(Pooling::default()) };
+    let row = number.as_u64().and_then(|number| POOLING_TYPES.get(usize::try_from(number).ok()?));
+    row.copied().ok_or_else(|| {
+        let known = "0 (none), 1 (mean), 2 (cls), 3 (last), 4 (rank)";
+        unsupported(file_names::CONFIG, POOLING_TYPE, number, known)
+    })
+}
+
 /// Names of the files of sentence-transformers that a model may have.
 pub(crate) fn files(files: &dyn ModelFiles) -> Result<Vec<String>> {
     let names = [file_names::MODULES, file_names::SENTENCE_TRANSFORMERS, file_names::SENTENCE_BERT];
@@ -205,14 +228,14 @@ fn check_normalize(files: &dyn ModelFiles, folder: &str) -> Result<()> {
 }
 
 /// Maximum number of tokens: that of the module, or else the tokenizer's if it is below the context.
-fn max_tokens(files: &dyn ModelFiles, config: &ModelConfig) -> Result<Option<usize>> {
+pub(super) fn max_tokens(files: &dyn ModelFiles, config: &ModelConfig) -> Result<Option<usize>> {
     let file = file_names::SENTENCE_BERT;
     let settings: TransformerSettings = parse_optional(files, file)?.unwrap_or_default();
     if settings.do_lower_case {
         return Err(unsupported(file, "do_lower_case", &true, "false"));
     }
-    if let Some(task) = settings.transformer_task.filter(|task| task != "feature-extraction") {
-        return Err(unsupported(file, "transformer_task", &task, "feature-extraction"));
+    if let Some(task) = settings.transformer_task.filter(|task| !TASKS.contains(&task.as_str())) {
+        return Err(unsupported(file, "transformer_task", &task, &TASKS.join(", ")));
     }
     let tokenizer: TokenizerSettings =
         parse_optional(files, file_names::TOKENIZER_CONFIG)?.unwrap_or_default();

@@ -1,14 +1,16 @@
 //! Computation of embeddings as the files of sentence-transformers describe it: prompts, pooling, layers on
 //! the pooled vector.
 
+mod cross_encoder;
 mod dense;
 mod folder;
 mod pooling;
 
 use std::collections::BTreeMap;
 
+pub use self::cross_encoder::{CrossEncoderConfig, ScoreActivation};
 pub use self::dense::Dense;
-pub(crate) use self::folder::files;
+pub(crate) use self::folder::{POOLING_TYPE, files};
 pub use self::pooling::{Pooling, normalized};
 
 /// Names under which folders store the prompt for documents, the most usual first, as `encode_document` of

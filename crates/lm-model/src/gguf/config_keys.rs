@@ -76,3 +76,16 @@ pub(crate) fn put_biases(model: &Description<'_>, config: &mut Map<String, Value
         config.insert(key.to_owned(), model.tensor(tensor).is_some().into());
     }
 }
+
+/// Sets the kind of a checkpoint with a classifier, and its number of labels; `tensor` is its last projection.
+pub(crate) fn put_classifier(model: &Description<'_>, config: &mut Map<String, Value>, tensor: &str) {
+    if let Some(labels) = rows(model, tensor) {
+        config.insert("architectures".to_owned(), json!(["ForSequenceClassification"]));
+        config.insert("num_labels".to_owned(), labels.into());
+    }
+}
+
+/// Number of rows of a tensor; `None` if there is none.
+pub(crate) fn rows(model: &Description<'_>, tensor: &str) -> Option<usize> {
+    model.tensor(tensor).and_then(|(_, tensor)| tensor.shape.first().copied())
+}

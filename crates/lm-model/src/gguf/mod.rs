@@ -15,12 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint::StoredValues;
 use crate::config::ModelConfig;
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, Direction};
 
 pub(crate) use self::clip::Clip;
 pub(crate) use self::config_keys::{
-    GATING, SIGMOID, SOFTMAX, check_sigmoid_router, layer_types, put_biases, put_kv_heads, put_layer_types,
-    put_size_of_some,
+    GATING, SIGMOID, SOFTMAX, check_sigmoid_router, layer_types, put_biases, put_classifier, put_kv_heads,
+    put_layer_types, put_size_of_some, rows,
 };
 pub(crate) use self::description::{Description, decimal};
 pub(crate) use self::mamba2::{MAMBA2_TENSORS, has_tensor, put_inner_size};
@@ -71,6 +71,8 @@ pub(crate) struct GgufArchitecture {
     pub(crate) rope_layout: RopeLayout,
     /// Tensors whose stored values are transformed; those of layers without the layer number.
     pub(crate) values: &'static [(&'static str, StoredValues)],
+    /// Direction of attention, which files state under `attention.causal`.
+    pub(crate) direction: Direction,
 }
 
 /// Row order of queries and keys in a file.
@@ -111,6 +113,7 @@ impl GgufArchitecture {
             tensors: &[],
             rope_layout: RopeLayout::HalfSplit,
             values: &[],
+            direction: Direction::Causal,
         }
     }
 }

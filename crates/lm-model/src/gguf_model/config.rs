@@ -4,14 +4,17 @@ use lm_formats::Result;
 use serde_json::{Map, Value};
 
 use super::unused;
+use crate::embedding_config::POOLING_TYPE;
 use crate::gguf::{Description, GgufArchitecture, SHARED};
+use crate::spec::Direction;
 
 /// Returns the keys of config.json that the metadata defines.
 pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -> Result<Map<String, Value>> {
     const CAUSAL: &str = "attention.causal";
     const VALUE_WIDTH: &str = "attention.value_length";
-    if model.bool(CAUSAL)? == Some(false) {
-        return Err(model.metadata.unsupported(&model.key(CAUSAL), false, "true"));
+    let (causal, expected) = (model.bool(CAUSAL)?, architecture.direction == Direction::Causal);
+    if let Some(causal) = causal.filter(|&causal| causal != expected) {
+        return Err(model.metadata.unsupported(&model.key(CAUSAL), causal, expected.to_string()));
     }
     let head_dim = model.head_dim()?;
     let mut config = Map::new();
@@ -30,6 +33,9 @@ pub(super) fn config(model: &Description<'_>, architecture: &GgufArchitecture) -
     // Padded vocabularies have more rows than tokens.
     if let Some((_, embedding)) = model.tensor("token_embd.weight") {
         put("vocab_size", embedding.shape[0].into());
+    }
+    if let Some(pooling) = model.size(POOLING_TYPE)? {
+        put(POOLING_TYPE, pooling.into());
     }
     put("tie_word_embeddings", model.tensor("output.weight").is_none().into());
     (architecture.rope)(model, &mut config)?;

@@ -36,7 +36,6 @@ const HARMLESS: &[(&str, Harmless, &str)] = &[
     ("expert_used_count", Zero, "there are no experts"),
     ("leading_dense_block_count", Zero, "all layers are alike"),
     ("n_deepstack_layers", Anything, "the mmproj file has them"),
-    ("pooling_type", Zero, "0 is none: rows are not pooled"),
     ("rope.dimension_count_swa", As("rope.dimension_count"), "as much of a head turns in sliding layers"),
     ("rope.dimension_sections", Anything, "they are for images; all positions of a text token are the same"),
     ("rope.freq_base_swa", As("rope.freq_base"), "sliding layers turn by the same frequencies"),

@@ -16,7 +16,7 @@ use crate::causal_lm::CausalLm;
 use crate::checkpoint::Checkpoint;
 use crate::config::{GenerationConfig, ModelConfig};
 use crate::decoder::Decoder;
-use crate::embedding_config::EmbeddingConfig;
+use crate::embedding_config::{CrossEncoderConfig, EmbeddingConfig};
 use crate::encoders::EncoderPart;
 use crate::error::{Error, Result};
 use crate::loader::{
@@ -40,6 +40,7 @@ struct Texts {
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
     embedding: EmbeddingConfig,
+    cross_encoder: CrossEncoderConfig,
 }
 
 impl ModelFolder {
@@ -73,7 +74,7 @@ impl ModelFolder {
                 Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
                 Err(_) => read(), // No thread is available.
             };
-            let Texts { tokenizer, chat_template, generation_config, embedding } = texts?;
+            let Texts { tokenizer, chat_template, generation_config, embedding, cross_encoder } = texts?;
             let Weights { model, adapters, audio_adapter, vision, audio } = model?;
             let tokenizer = Arc::new(tokenizer);
             Ok(LoadedModel {
@@ -85,6 +86,7 @@ impl ModelFolder {
                 chat_template,
                 generation_config,
                 embedding: Arc::new(embedding),
+                cross_encoder,
                 vision,
                 audio,
                 name: self.name.clone(),
@@ -98,8 +100,8 @@ impl ModelFolder {
         let chat_template = self.chat_template()?;
         let generation_config =
             GenerationConfig { eos_token_ids: tokenizer.end_ids().to_vec(), ..self.generation_config()? };
-        let embedding = self.embedding_config()?;
-        Ok(Texts { tokenizer, chat_template, generation_config, embedding })
+        let (embedding, cross_encoder) = (self.embedding_config()?, self.cross_encoder_config()?);
+        Ok(Texts { tokenizer, chat_template, generation_config, embedding, cross_encoder })
     }
 
     fn load_weights(

@@ -9,7 +9,7 @@ use lm_tokenizer::Tokenizer;
 use super::ChatTemplateSource;
 use crate::causal_lm::CausalLm;
 use crate::config::GenerationConfig;
-use crate::embedding_config::EmbeddingConfig;
+use crate::embedding_config::{CrossEncoderConfig, EmbeddingConfig};
 use crate::loader::{Adapter, AdapterLoader};
 use crate::media::{AudioEncoder, VisionEncoder};
 
@@ -52,6 +52,8 @@ pub struct LoadedModel {
     pub generation_config: GenerationConfig,
     /// Computation of its embeddings.
     pub embedding: Arc<EmbeddingConfig>,
+    /// Settings of its classifier as a cross-encoder.
+    pub cross_encoder: CrossEncoderConfig,
     /// Name of the folder.
     pub name: String,
     /// Adapters of [`LoadOptions::adapters`], in their order.

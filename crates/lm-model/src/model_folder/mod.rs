@@ -24,13 +24,14 @@ use lm_kernels::WeightFormat;
 use lm_tokenizer::{TokenId, Tokenizer};
 
 use crate::architectures::{self, Architecture};
+use crate::causal_lm::ModelOutput;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig, unsupported};
-use crate::embedding_config::EmbeddingConfig;
+use crate::embedding_config::{CrossEncoderConfig, EmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::gguf_projector::Projector;
-use crate::spec::DecoderSpec;
+use crate::spec::{DecoderSpec, Direction};
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;
@@ -177,7 +178,27 @@ impl ModelFolder {
     /// When a file is not valid, or names a module, a mode of pooling or an activation that is not
     /// implemented.
     pub fn embedding_config(&self) -> Result<EmbeddingConfig> {
-        EmbeddingConfig::read(&*self.files, &self.config()?)
+        let config = self.config()?;
+        let spec = (architectures::find(&config.model_type)?.spec)(&config)?;
+        let is_encoder = spec.direction() == Direction::Bidirectional;
+        EmbeddingConfig::read(&*self.files, &config, is_encoder.then_some(spec.context_len))
+    }
+
+    /// Reads the settings of a classifier as a cross-encoder; the default for a model without one.
+    ///
+    /// # Errors
+    /// When a file is not valid, or names an activation that is not implemented.
+    pub fn cross_encoder_config(&self) -> Result<CrossEncoderConfig> {
+        CrossEncoderConfig::read(&*self.files, &self.config()?)
+    }
+
+    /// Output of the model beyond hidden states, of its config.
+    ///
+    /// # Errors
+    /// As [`ModelFolder::config`].
+    pub fn output(&self) -> Result<ModelOutput> {
+        let config = self.config()?;
+        Ok((architectures::find(&config.model_type)?.spec)(&config)?.output())
     }
 
     /// Licence of the model: the `license` line at the head of the model card `README.md`, or

@@ -79,6 +79,8 @@ pub(crate) enum Window {
     Full,
     /// This many slots, the query included.
     Sliding(usize),
+    /// At most this many slots before and after the query; in encoders only.
+    Symmetric(usize),
 }
 
 impl Window {
@@ -86,6 +88,15 @@ impl Window {
         match self {
             Self::Full => None,
             Self::Sliding(slots) => Some(slots),
+            Self::Symmetric(reach) => Some(reach.saturating_mul(2).saturating_add(1)),
+        }
+    }
+
+    /// Slots on each side of the query, in an encoder.
+    pub(crate) fn reach(self) -> Option<usize> {
+        match self {
+            Self::Symmetric(reach) => Some(reach),
+            Self::Full | Self::Sliding(_) => None,
         }
     }
 }

@@ -3,8 +3,10 @@
 mod altup;
 mod attention;
 mod bias;
+mod classifier;
 pub(crate) mod deepseek_moe;
 mod delta_net;
+mod encoder;
 pub(crate) mod expert_tensors;
 mod experts;
 mod latent_attention;
@@ -20,7 +22,10 @@ mod short_conv;
 pub(crate) use altup::{AltUpSpec, CorrectionScale};
 pub(crate) use attention::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks, Window};
 pub(crate) use bias::{Bias, linear_params};
+pub(crate) use classifier::{ClassifierActivation, ClassifierDense, ClassifierNorm, ClassifierSpec};
 pub(crate) use delta_net::DeltaNetLayer;
+pub use encoder::Direction;
+pub(crate) use encoder::{EmbeddingNorm, EncoderSpec, PositionTable};
 pub(crate) use experts::{
     EXPERT_KEYS, ExpertGroups, ExpertKeys, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm,
 };
@@ -32,7 +37,7 @@ pub(crate) use mlp::{
     DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
     xielu_of,
 };
-pub(crate) use norms::{NormKind, NormPlacement, NormWeight};
+pub(crate) use norms::{NormKind, NormPlacement, NormWeight, OutputNorm};
 pub(crate) use per_layer::PerLayerInputs;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
@@ -40,6 +45,7 @@ pub(crate) use short_conv::ShortConvLayer;
 use lm_formats::Result;
 use lm_kernels::{CacheLayout, HeadOrder, LayerCache};
 
+use crate::causal_lm::ModelOutput;
 use crate::checkpoint::{LayerParam, Param};
 use crate::config::ModelConfig;
 
@@ -54,6 +60,7 @@ pub(crate) struct DecoderSpec {
     /// Epsilon added to the mean square or to the variance in every norm.
     pub(crate) norm_eps: f32,
     pub(crate) norm_weight: NormWeight,
+    pub(crate) output_norm: OutputNorm,
     /// Factor on embeddings of token ids.
     pub(crate) embedding_scale: Option<f32>,
     /// Factor on a block's output before the residual add.
@@ -61,6 +68,8 @@ pub(crate) struct DecoderSpec {
     /// Number of learned embeddings of positions, which are added to those of tokens.
     pub(crate) learned_positions: Option<usize>,
     pub(crate) output_head: OutputHead,
+    /// Head for labels, in place of the output head.
+    pub(crate) classifier: Option<ClassifierSpec>,
     /// Bias of the output head.
     pub(crate) head_bias: Bias,
     /// Factor on the logits.
@@ -73,6 +82,8 @@ pub(crate) struct DecoderSpec {
     /// `None`: a single residual stream.
     pub(crate) streams: Option<AltUpSpec>,
     pub(crate) bidirectional: BidirectionalLayers,
+    /// `None`: a decoder.
+    pub(crate) encoder: Option<EncoderSpec>,
     pub(crate) layers: Vec<LayerSpec>,
 }
 
@@ -131,6 +142,8 @@ pub(crate) enum OutputHead {
     Tied,
     /// A separate matrix.
     Separate,
+    /// None: the model gives hidden states or labels.
+    Absent,
 }
 
 impl DecoderSpec {
@@ -138,6 +151,7 @@ impl DecoderSpec {
     pub(crate) fn llama(config: &ModelConfig) -> Result<Self> {
         let attention = AttentionLayer::llama(config)?;
         let rope = RopeSpec::from_config(config, attention.head_dim)?;
+        let classifier = ClassifierSpec::of_decoder(config)?;
         let layer = LayerSpec {
             mixer: Mixer::Attention(attention),
             mlp: Mlp::gated(config)?,
@@ -154,7 +168,13 @@ impl DecoderSpec {
             embedding_scale: None,
             residual_scale: None,
             learned_positions: None,
-            output_head: if config.tie_word_embeddings { OutputHead::Tied } else { OutputHead::Separate },
+            output_norm: OutputNorm::Present,
+            output_head: match (&classifier, config.tie_word_embeddings) {
+                (Some(_), _) => OutputHead::Absent,
+                (None, true) => OutputHead::Tied,
+                (None, false) => OutputHead::Separate,
+            },
+            classifier,
             head_bias: Bias::Absent,
             logit_scale: None,
             logit_soft_cap: None,
@@ -162,6 +182,7 @@ impl DecoderSpec {
             per_layer_inputs: None,
             streams: None,
             bidirectional: BidirectionalLayers::All,
+            encoder: None,
             layers: vec![layer; config.num_hidden_layers],
         })
     }
@@ -196,20 +217,48 @@ impl DecoderSpec {
         self.layers.iter().filter_map(|layer| layer.mixer.attention())
     }
 
+    /// Reading direction.
+    pub(crate) fn direction(&self) -> Direction {
+        match self.encoder {
+            None => Direction::Causal,
+            Some(_) => Direction::Bidirectional,
+        }
+    }
+
+    /// Output beyond hidden states.
+    pub(crate) fn output(&self) -> ModelOutput {
+        match (&self.classifier, self.output_head) {
+            (Some(ClassifierSpec { labels, pooling, .. }), _) => {
+                ModelOutput::Labels { count: *labels, pooling: *pooling }
+            }
+            (None, OutputHead::Absent) => ModelOutput::HiddenStates,
+            (None, OutputHead::Tied | OutputHead::Separate) => ModelOutput::Tokens,
+        }
+    }
+
     /// Cache layout of the layers.
     pub(crate) fn cache_layout(&self) -> CacheLayout {
+        if self.encoder.is_some() {
+            return CacheLayout::empty();
+        }
         CacheLayout::new(self.layers.iter().map(|layer| layer.mixer.cache(self.hidden_size)))
     }
 
     /// All parameters with their shapes, `[out, in]` or `[len]`.
     pub(crate) fn params(&self) -> Vec<(Param, Vec<usize>)> {
         let embedding = vec![self.vocab_size, self.hidden_size];
-        let mut params =
-            vec![(Param::Embedding, embedding.clone()), (Param::OutputNorm, vec![self.hidden_size])];
+        let mut params = vec![(Param::Embedding, embedding.clone())];
+        if self.output_norm == OutputNorm::Present {
+            params.push((Param::OutputNorm, vec![self.hidden_size]));
+        }
         params.extend(
             self.learned_positions.map(|rows| (Param::PositionEmbedding, vec![rows, self.hidden_size])),
         );
-        params.extend(self.norm_bias(Param::OutputNorm).map(|bias| (bias, vec![self.hidden_size])));
+        params.extend(self.encoder.iter().flat_map(|encoder| encoder.params(self.hidden_size)));
+        params.extend(self.classifier.iter().flat_map(|classifier| classifier.params(self.hidden_size)));
+        let of_norm = |(param, shape): &(Param, Vec<usize>)| Some((self.norm_bias(*param)?, shape.clone()));
+        let biases: Vec<_> = params.iter().filter_map(of_norm).collect();
+        params.extend(biases);
         if self.output_head == OutputHead::Separate {
             params.push((Param::OutputHead, embedding));
         }
@@ -315,7 +364,7 @@ impl DecoderSpec {
 
     /// Parameters that files may contain and this decoder does not read.
     pub(crate) fn unused_params(&self) -> Vec<Param> {
-        let head = (self.output_head == OutputHead::Tied).then_some(Param::OutputHead);
+        let head = (self.output_head != OutputHead::Separate).then_some(Param::OutputHead);
         let of_layer = |(index, layer): (usize, &LayerSpec)| {
             let params = layer.unused_params(self).into_iter();
             params.map(move |param| Param::Layer(index, param)).collect::<Vec<_>>()
@@ -348,9 +397,9 @@ impl LayerSpec {
     /// Norms around the blocks that the layer has.
     fn norm_params(&self) -> Vec<LayerParam> {
         let blocks = self.blocks();
-        let pairs = [self.norms.pre_norms(), self.norms.post_norms()].into_iter().flatten();
+        let pairs = [self.norms.pre_norms(), self.norms.post_norms()].into_iter();
         let of_blocks = pairs.flat_map(|pair| pair.into_iter().zip(blocks));
-        let mut params: Vec<_> = of_blocks.filter(|(_, there)| *there).map(|(norm, _)| norm).collect();
+        let mut params: Vec<_> = of_blocks.filter_map(|(norm, there)| norm.filter(|_| there)).collect();
         params.dedup(); // A norm that both blocks read.
         params
     }

@@ -8,10 +8,11 @@ use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
 use crate::batch::{Batch, Embeddings, Logits, SequenceInput};
-use crate::causal_lm::{CausalLm, ModelInfo};
+use crate::causal_lm::{CausalLm, ModelInfo, ModelOutput};
 use crate::decoder::layout::logit_rows;
 use crate::decoder::validate::{BatchLimits, check_batch, check_embeddings};
 use crate::error::{Error, Result};
+use crate::spec::Direction;
 
 const HIDDEN_SIZE: usize = HEAD_DIM;
 const CONTEXT_LEN: usize = 4096;
@@ -146,6 +147,8 @@ impl FakeLm {
             layer_parameters: 0,
             attention: Vec::new(),
             decode_bytes: 0,
+            output: ModelOutput::Tokens,
+            direction: Direction::Causal,
             device: Device::Cpu,
             format: WeightFormat::F32,
             formats: vec![WeightFormat::F32],

@@ -8,9 +8,9 @@ use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::loader::AdaptedRows;
 use crate::nn::{Norm, PartsNorm};
-use crate::spec::{AttentionLayer, KvSource, OutputGate, QkNorm, Sinks};
+use crate::spec::{AttentionLayer, Direction, KvSource, OutputGate, QkNorm, Sinks};
 
-/// Grouped-query attention (GQA) over the paged cache.
+/// Grouped-query attention (GQA), over the paged cache or, in an encoder, over the rows of the text.
 ///
 /// # Source
 /// GQA, arXiv 2305.13245.
@@ -25,6 +25,9 @@ pub(crate) struct Attention {
     /// Index in [`ForwardContext::rotations`].
     rope: Option<usize>,
     spec: AttentionSpec,
+    direction: Direction,
+    /// Slots on each side of the query that an encoder's row attends to; `None`: all.
+    reach: Option<usize>,
     layer: usize,
 }
 
@@ -41,6 +44,8 @@ struct KeyValueProjections {
 pub(crate) struct ForwardContext {
     /// Ragged layout of the rows, by cache group.
     pub(crate) layouts: Vec<Arc<RaggedLayout>>,
+    /// Number of rows of each sequence.
+    pub(crate) lengths: Vec<usize>,
     /// Rotations of the rows' heads, by index in [`DecoderSpec::ropes`](crate::spec::DecoderSpec::ropes).
     pub(crate) rotations: Vec<Rotation>,
     /// Row ranges that use an adapter.
@@ -76,6 +81,8 @@ impl Attention {
                 soft_cap: attention.soft_cap,
                 sinks,
             },
+            direction: layer.spec.direction(),
+            reach: attention.window.reach(),
             layer: layer.layer,
         })
     }
@@ -100,17 +107,38 @@ impl Attention {
             }
         };
         let (q, gate) = self.queries(q, rotation);
-        let layout = &context.layouts[cache.layout().group_of(self.layer)];
-        let attended = match new {
-            None => lm_kernels::attention_shared(q, cache, self.layer, layout, &self.spec),
-            Some([k, v]) => lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec),
-        }; // [rows, num_heads, head_dim]
+        let attended = self.attend(q, new, context, cache); // [rows, num_heads, head_dim]
         let attended = attended.reshape([rows, self.spec.num_heads * self.spec.head_dim]);
         let attended = match gate {
             None => attended,
             Some(gate) => lm_kernels::glu(gate, attended, Activation::Sigmoid),
         };
         residual.add_projected(x, attended, &self.output, context)
+    }
+
+    /// Attention of the queries `[rows, num_heads, head_dim]` to the rows' new keys and values, and to the
+    /// cached ones.
+    fn attend(
+        &self,
+        q: Tensor<3>,
+        new: Option<[Tensor<3>; 2]>,
+        context: &ForwardContext,
+        cache: &mut KvPool,
+    ) -> Tensor<3> {
+        let layout = |cache: &KvPool| &context.layouts[cache.layout().group_of(self.layer)];
+        match (new, self.direction) {
+            (Some([k, v]), Direction::Bidirectional) => {
+                lm_kernels::segment_attention(q, k, v, &context.lengths, self.spec.scale, self.reach)
+            }
+            (Some([k, v]), Direction::Causal) => {
+                let layout = layout(cache);
+                lm_kernels::attention(q, k, v, cache, self.layer, layout, &self.spec)
+            }
+            (None, _) => {
+                let layout = layout(cache);
+                lm_kernels::attention_shared(q, cache, self.layer, layout, &self.spec)
+            }
+        }
     }
 
     /// Returns normed and rotated queries, `[rows, num_heads, head_dim]`, of a projection's `[rows, width]`;

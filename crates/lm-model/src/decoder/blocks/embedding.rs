@@ -14,7 +14,7 @@ pub(crate) struct Embedding {
     table: Weight,
     /// Learned embeddings of positions, added to those of tokens.
     positions: Option<Weight>,
-    /// `None`: tied to the table.
+    /// `None`: tied to the table, or absent.
     head: Option<Weight>,
     head_bias: Option<Tensor<1>>,
     /// Factor on embedding rows looked up by id.
@@ -31,7 +31,7 @@ impl Embedding {
         let positions = spec.learned_positions;
         let positions = positions.map(|rows| loader.float_matrix(Param::PositionEmbedding, rows, cols));
         let head = match spec.output_head {
-            OutputHead::Tied => None,
+            OutputHead::Tied | OutputHead::Absent => None,
             OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
         };
         let head_bias = spec.head_bias.if_present(|| loader.vector(Param::OutputHeadBias, rows))?;

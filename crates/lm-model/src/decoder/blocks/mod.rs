@@ -2,9 +2,11 @@
 
 mod altup;
 mod attention;
+mod classifier;
 mod delta_net;
 mod dense_and_moe;
 mod embedding;
+mod encoder_inputs;
 mod gated_mlp;
 mod latent_attention;
 mod laurel;
@@ -22,9 +24,11 @@ mod streams;
 
 pub(crate) use altup::{AltUp, AltUpProjections};
 pub(crate) use attention::{Attention, ForwardContext};
+pub(crate) use classifier::Classifier;
 pub(crate) use delta_net::GatedDeltaNet;
 pub(crate) use dense_and_moe::DenseAndMoe;
 pub(crate) use embedding::Embedding;
+pub(crate) use encoder_inputs::EncoderInputs;
 pub(crate) use gated_mlp::GatedMlp;
 pub(crate) use latent_attention::LatentAttention;
 pub(crate) use laurel::Laurel;

@@ -5,12 +5,14 @@ use super::{ForwardContext, LayerLoader, Projection};
 use crate::checkpoint::LayerParam;
 use crate::error::Result;
 use crate::nn::{Norm, scaled};
-use crate::spec::LayerSpec;
+use crate::spec::{LayerSpec, NormPlacement};
 
-/// Residual wrapper of a layer's block: pre-norm, post-norm and add.
+/// Residual wrapper of a layer's block: pre-norm, post-norm, add, and a norm of the sum.
 pub(crate) struct ResidualBlock {
     pre_norm: Option<Norm>,
     post_norm: Option<Norm>,
+    /// Norm of the sum.
+    sum_norm: Option<Norm>,
     /// Factor on the block's output.
     scale: Option<f32>,
 }
@@ -25,22 +27,23 @@ impl ResidualBlock {
     /// Loads the wrappers of a layer's two blocks, mixer and feed-forward.
     pub(crate) fn load_pair(layer: &mut LayerLoader<'_, '_>, spec: &LayerSpec) -> Result<[Self; 2]> {
         let [has_mixer, has_mlp] = spec.blocks();
-        let mut pair = |params: Option<[LayerParam; 2]>| -> Result<[Option<Norm>; 2]> {
-            let Some([mixer, mlp]) = params else { return Ok([None, None]) };
+        let mut pair = |[mixer, mlp]: [Option<LayerParam>; 2]| -> Result<[Option<Norm>; 2]> {
+            let mut load =
+                |param: Option<LayerParam>| param.map(|param| layer.norm(param, layer.hidden())).transpose();
             if mixer == mlp {
-                let norm = layer.norm(mixer, layer.hidden())?;
-                return Ok([Some(norm.clone()), Some(norm)]);
+                let norm = load(mixer)?;
+                return Ok([norm.clone(), norm]);
             }
-            let mut load = |there: bool, param| there.then(|| layer.norm(param, layer.hidden())).transpose();
-            Ok([load(has_mixer, mixer)?, load(has_mlp, mlp)?])
+            Ok([load(mixer.filter(|_| has_mixer))?, load(mlp.filter(|_| has_mlp))?])
         };
         let ([mixer_pre, mlp_pre], [mixer_post, mlp_post]) =
             (pair(spec.norms.pre_norms())?, pair(spec.norms.post_norms())?);
         let scale = layer.spec.residual_scale;
-        Ok([
-            Self { pre_norm: mixer_pre, post_norm: mixer_post, scale },
-            Self { pre_norm: mlp_pre, post_norm: mlp_post, scale },
-        ])
+        let wrapper = |pre_norm, post: Option<Norm>| match spec.norms {
+            NormPlacement::PostAdd => Self { pre_norm, post_norm: None, sum_norm: post, scale },
+            _ => Self { pre_norm, post_norm: post, sum_norm: None, scale },
+        };
+        Ok([wrapper(mixer_pre, mixer_post), wrapper(mlp_pre, mlp_post)])
     }
 
     /// Returns the block's input for the rows `x`, `[rows, hidden]`.
@@ -57,7 +60,7 @@ impl ResidualBlock {
         context: &ForwardContext,
     ) -> Tensor<2> {
         match (&self.post_norm, self.scale) {
-            (None, None) => projection.add_to(x, inner, context),
+            (None, None) => self.normed_sum(projection.add_to(x, inner, context)),
             _ => self.add(x, projection.forward(inner, context)),
         }
     }
@@ -68,7 +71,14 @@ impl ResidualBlock {
             None => y,
             Some(norm) => norm.forward(y),
         };
-        x + scaled(y, self.scale)
+        self.normed_sum(x + scaled(y, self.scale))
+    }
+
+    fn normed_sum(&self, sum: Tensor<2>) -> Tensor<2> {
+        match &self.sum_norm {
+            None => sum,
+            Some(norm) => norm.forward(sum),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use self::settings::settings;
 use self::tensors::{Contents, NewTensor, plan};
 use super::GgufModel;
 use crate::architectures::{self, Architecture};
+use crate::causal_lm::ModelOutput;
 use crate::checkpoint::Checkpoint;
 use crate::config::{ModelConfig, unsupported};
 use crate::error::{Error, Result, io_error};
@@ -111,6 +112,10 @@ impl NewHead {
 impl NewFile<'_> {
     /// Builds the metadata of a model in a folder.
     pub(crate) fn head(&self, texts: &Texts<'_>) -> Result<NewHead> {
+        if self.spec.output() != ModelOutput::Tokens {
+            let value = format!("{:?}", self.spec.output());
+            return Err(unsupported("architectures", value, "models that generate text").into());
+        }
         let architecture = architectures::gguf_of(&self.config.model_type)?;
         let Settings { entries, vectors, .. } = settings(self.config, self.spec, architecture)?;
         let mut head = NewHead { vectors, ..NewHead::new(architecture.name) };
