@@ -1,6 +1,6 @@
 //! Errors of this crate.
 
-use lm_model::{KvDtype, WeightFormat};
+use lm_model::{KvDtype, ModelOutput, WeightFormat};
 use lm_tokenizer::TokenId;
 
 use crate::media_kind::MediaKind;
@@ -29,6 +29,20 @@ pub enum Error {
     /// A session without tokens cannot be prefilled or generate: there is nothing to continue.
     #[error("the prompt is empty, expected at least one token")]
     EmptyPrompt,
+    /// A request for tokens to a model of embeddings or labels.
+    #[error("`{architecture}` generates no text: it is {}", kind_of(*output))]
+    NoGeneration {
+        /// `model_type` of the config.
+        architecture: String,
+        /// Output of the model.
+        output: ModelOutput,
+    },
+    /// A request for labels to a model without a classifier.
+    #[error("`{architecture}` is no classifier and no cross-encoder here")]
+    NoClassifier {
+        /// `model_type` of the config.
+        architecture: String,
+    },
     /// An image was given to a model without vision.
     #[error("the model reads no images, and was given one")]
     NoVision,
@@ -364,6 +378,15 @@ impl std::fmt::Display for GrammarErrorKind {
             Self::InvalidGrammar => "invalid grammar",
             Self::TooLarge => "grammar too large",
         })
+    }
+}
+
+/// Describes a model that generates no text, and its use.
+fn kind_of(output: ModelOutput) -> &'static str {
+    match output {
+        ModelOutput::Tokens => "a model of tokens",
+        ModelOutput::HiddenStates => "an embedding model, for `lm embed` and /v1/embeddings",
+        ModelOutput::Labels { .. } => "a cross-encoder or classifier, for `lm rerank` and /v1/rerank",
     }
 }
 

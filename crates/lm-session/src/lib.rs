@@ -36,11 +36,12 @@ pub use event::{FinishReason, Finished, PrefillProgress, SessionEvent, Steered};
 pub use ids::AdapterId;
 pub use lm_media::{AudioLimits, DecodeLimits};
 pub use lm_model::{
-    Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, Device, EmbeddingConfig, Footprint,
-    GenerationConfig, ImageOptions, KvDtype, LoadOptions, LoadPhase, LoadProgress, LoadedModel, ModelFolder,
-    ModelInfo, PAGE_LEN, Pooling, WeightFormat, normalized,
+    Adapter, AdapterInfo, AdapterLoader, CausalLm, ChatTemplateSource, CrossEncoderConfig, Device, Direction,
+    EmbeddingConfig, Footprint, GenerationConfig, ImageOptions, KvDtype, LoadOptions, LoadPhase,
+    LoadProgress, LoadedModel, ModelFolder, ModelInfo, ModelOutput, PAGE_LEN, Pooling, ScoreActivation,
+    WeightFormat, normalized,
 };
-pub use lm_tokenizer::{SpecialTokens, TextSegment, TokenId, TokenKind, Tokenizer};
+pub use lm_tokenizer::{SpecialTokens, TextPair, TextSegment, TokenId, TokenKind, Tokenizer};
 pub use media::{Media, Prompt, PromptPiece};
 pub use media_kind::MediaKind;
 pub use memory::{MemoryPlan, MemoryRequest, WeightChoice, available_memory};

@@ -6,7 +6,7 @@ pub use lm_model::testing::{FakeLm, Reply, tokenizer};
 
 use crate::engine::Engine;
 use crate::params::EngineSettings;
-use lm_model::{CausalLm, EmbeddingConfig, GenerationConfig, LoadedModel};
+use lm_model::{CausalLm, CrossEncoderConfig, EmbeddingConfig, GenerationConfig, LoadedModel};
 
 /// Wraps `model` with the tokenizer of [`tokenizer`] and no chat template.
 pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
@@ -16,6 +16,7 @@ pub fn loaded(model: impl CausalLm + 'static) -> LoadedModel {
         chat_template: None,
         generation_config: GenerationConfig::default(),
         embedding: Arc::new(EmbeddingConfig::default()),
+        cross_encoder: CrossEncoderConfig::default(),
         name: "fake".to_owned(),
         adapters: Vec::new(),
         adapter_loader: None,

@@ -10,6 +10,7 @@ mod constrain;
 mod custom_filters;
 mod draft_model;
 mod embedding_goldens;
+mod encoders;
 mod failures;
 mod filters;
 mod generate;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use lm_model::{
-    ChatTemplateSource, EmbeddingConfig, GenerationConfig, LoadOptions, LoadProgress, LoadedModel,
-    ModelFolder, ModelInfo,
+    ChatTemplateSource, CrossEncoderConfig, EmbeddingConfig, GenerationConfig, LoadOptions, LoadProgress,
+    LoadedModel, ModelFolder, ModelInfo, ModelOutput,
 };
 use lm_tokenizer::{TokenId, Tokenizer};
 
@@ -23,7 +23,7 @@ use crate::engine::media::EngineMedia;
 use crate::engine::residency::{ModelSource, Residency};
 use crate::error::{Error, Result};
 use crate::fingerprint::Fingerprint;
-use crate::generate::ClosingTokens;
+use crate::generate::{ClosingTokens, PromptRows};
 use crate::ids::SessionId;
 use crate::metrics::CacheStats;
 use crate::params::EngineSettings;
@@ -88,6 +88,7 @@ struct Shared {
     chat_template: Option<ChatTemplateSource>,
     generation_config: GenerationConfig,
     embedding: Arc<EmbeddingConfig>,
+    cross_encoder: CrossEncoderConfig,
     name: String,
     context_tokens: usize,
     speculation: Speculation,
@@ -119,8 +120,16 @@ impl Engine {
         settings: EngineSettings,
     ) -> Result<Self> {
         let media = EngineMedia::new(&loaded, &settings)?;
-        let LoadedModel { model, tokenizer, chat_template, generation_config, embedding, name, .. } =
-            loaded.clone();
+        let LoadedModel {
+            model,
+            tokenizer,
+            chat_template,
+            generation_config,
+            embedding,
+            cross_encoder,
+            name,
+            ..
+        } = loaded.clone();
         let (adapters, loaded_adapters) = EngineAdapters::new(&loaded);
         let source = source.map(ModelSource::without_adapters);
         let info = model.info().clone();
@@ -159,6 +168,7 @@ impl Engine {
             chat_template,
             generation_config,
             embedding,
+            cross_encoder,
             name,
             context_tokens: capacity.context_tokens,
             speculation,
@@ -236,6 +246,31 @@ impl Engine {
     /// Computation of the model's embeddings, of the files of sentence-transformers in its folder.
     pub fn embedding_config(&self) -> &Arc<EmbeddingConfig> {
         &self.shared.embedding
+    }
+
+    /// Settings of the model as a cross-encoder, of the files in its folder.
+    pub fn cross_encoder_config(&self) -> CrossEncoderConfig {
+        self.shared.cross_encoder
+    }
+
+    /// Checks that the model generates text.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`] for a model that gives embeddings or labels.
+    pub fn check_generation(&self) -> Result<()> {
+        self.check_task(None)
+    }
+
+    /// Checks that the model can run a request whose prompt has this output.
+    ///
+    /// # Errors
+    /// [`Error::NoGeneration`] for logits and tokens of a model that gives embeddings or labels.
+    pub(crate) fn check_task(&self, prompt: Option<&PromptRows>) -> Result<()> {
+        let ModelInfo { output, architecture, .. } = self.model_info();
+        if *output == ModelOutput::Tokens || prompt.is_some_and(PromptRows::is_pooled) {
+            return Ok(());
+        }
+        Err(Error::NoGeneration { architecture: architecture.clone(), output: *output })
     }
 
     /// Name of the model: its folder's name.

@@ -1,6 +1,6 @@
 //! Outputs of a prompt's rows: log probabilities and pooled hidden states, reduced piece by piece.
 
-use lm_model::{CausalLm, Embeddings, Pooling};
+use lm_model::{CausalLm, Direction, Embeddings, Pooling};
 use lm_tokenizer::TokenId;
 
 use crate::error::Result;
@@ -23,6 +23,12 @@ pub(crate) struct PromptRows {
     pooled_rows: usize,
     /// Tokens whose logits are the output.
     tokens: Vec<TokenId>,
+    /// True if the classifier is applied to the pooled vector.
+    classified: bool,
+    /// First token of the second text of a pair.
+    second_text: Option<usize>,
+    /// True if no row may be cached: the model reads a text in one call.
+    whole: bool,
 }
 
 /// Output of a prompt.
@@ -30,8 +36,8 @@ pub(crate) struct PromptRows {
 pub(crate) enum PromptOutput {
     /// Log probabilities of the tokens after the first row read.
     Logprobs(Vec<TokenLogprobs>),
-    /// Pooled hidden states, not normalised.
-    Embedding(Vec<f32>),
+    /// Pooled hidden states, not normalised, or the logits of labels that a classifier computes from them.
+    Vector(Vec<f32>),
     /// Logits of chosen tokens as the next one.
     Logits(Vec<f32>),
 }
@@ -41,13 +47,21 @@ impl PromptRows {
     /// `ids[0]`.
     pub fn logprobs(ids: &[TokenId], first: usize, top: usize) -> Self {
         let output = PromptOutput::Logprobs(Vec::new());
+        let (next, end) = (first.max(1) - 1, ids.len().saturating_sub(1));
+        Self { top, ..Self::new(next, end, output) }
+    }
+
+    fn new(next: usize, end: usize, output: PromptOutput) -> Self {
         Self {
-            next: first.max(1) - 1,
-            end: ids.len().saturating_sub(1),
+            next,
+            end,
             output,
-            top,
+            top: 0,
             pooled_rows: 0,
             tokens: Vec::new(),
+            classified: false,
+            second_text: None,
+            whole: false,
         }
     }
 
@@ -61,19 +75,40 @@ impl PromptRows {
             Pooling::Last => (last, ids.len()),
             Pooling::Cls => (first, first + 1),
         };
-        let output = PromptOutput::Embedding(Vec::new());
-        Self { next, end, output, top: 0, pooled_rows: end - next, tokens: Vec::new() }
+        let output = PromptOutput::Vector(Vec::new());
+        Self { pooled_rows: end - next, ..Self::new(next, end, output) }
+    }
+
+    /// Pools the hidden states of the rows of `ids` and applies the model's classifier; `second` is the first
+    /// token of the second text of a pair.
+    pub fn classified(ids: &[TokenId], second: Option<usize>, pooling: Pooling) -> Self {
+        Self { classified: true, second_text: second, ..Self::pooled(ids, 0, pooling) }
+    }
+
+    /// Sets the direction of the model that runs the prompt.
+    pub fn for_direction(self, direction: Direction) -> Self {
+        Self { whole: direction == Direction::Bidirectional, ..self }
+    }
+
+    /// Returns true if the output is a vector of the text, so that no token follows.
+    pub fn is_pooled(&self) -> bool {
+        matches!(self.output, PromptOutput::Vector(_))
+    }
+
+    /// First token of the second text of a pair.
+    pub fn second_text(&self) -> Option<usize> {
+        self.second_text
     }
 
     /// Reads the logits of `tokens` after the last of `ids`; -infinity for a token that the model lacks.
     pub fn next_logits(ids: &[TokenId], tokens: &[TokenId]) -> Self {
         let (end, output) = (ids.len(), PromptOutput::Logits(Vec::new()));
-        Self { next: end - 1, end, output, top: 0, pooled_rows: 0, tokens: tokens.to_vec() }
+        Self { tokens: tokens.to_vec(), ..Self::new(end - 1, end, output) }
     }
 
     /// Maximum number of cached tokens at the start of the request.
     pub fn max_cached(&self) -> usize {
-        self.next
+        if self.whole { 0 } else { self.next }
     }
 
     /// Rows to read among those of the positions from `cached_len` to `end`, counted from the first of them.
@@ -109,7 +144,7 @@ impl PromptRows {
                         self.next += 1;
                     }
                 }
-                PromptOutput::Embedding(sum) => {
+                PromptOutput::Vector(sum) => {
                     sum.resize(hidden_size, 0.0);
                     let values = piece.chunks_exact(hidden_size).flat_map(|row| row.iter().enumerate());
                     values.for_each(|(index, value)| sum[index] += value);
@@ -126,13 +161,17 @@ impl PromptRows {
     }
 
     /// Returns the output.
-    pub fn finish(self) -> PromptOutput {
-        match self.output {
-            PromptOutput::Embedding(mut sum) => {
-                sum.iter_mut().for_each(|value| *value /= self.pooled_rows as f32);
-                PromptOutput::Embedding(sum)
-            }
-            scores => scores,
+    ///
+    /// # Errors
+    /// The errors of the classifier; [`crate::Error::InvalidLogit`] for a logit of it that is no number.
+    pub fn finish(self, model: &dyn CausalLm) -> Result<PromptOutput> {
+        let PromptOutput::Vector(mut values) = self.output else { return Ok(self.output) };
+        values.iter_mut().for_each(|value| *value /= self.pooled_rows as f32);
+        if self.classified {
+            let hidden_size = values.len();
+            values = model.classify(Embeddings { values, hidden_size })?.values;
+            check(&values)?;
         }
+        Ok(PromptOutput::Vector(values))
     }
 }

@@ -47,13 +47,22 @@ impl Scheduler {
     }
 
     /// Sends the output of a request's prompt when all its rows have been read. Returns true if this ends the
-    /// request: a generation of no tokens.
+    /// request: an embedding, a generation of no tokens, or a failure.
     pub(super) fn send_prompt_output(&mut self, index: usize) -> bool {
         let active = &mut self.active[index];
         let Some(rows) = active.request.prompt_rows.take_if(|rows| rows.is_complete()) else { return false };
-        active.request.reply(Reply::Prompt(rows.finish()));
+        let (is_pooled, output) = (rows.is_pooled(), rows.finish(&*self.model));
+        let active = &self.active[index];
+        match output {
+            Ok(output) => active.request.reply(Reply::Prompt(output)),
+            Err(error) => {
+                self.fail(index, error);
+                return true;
+            }
+        }
         match active.limit() {
             Some(reason) => self.finish(index, reason),
+            None if is_pooled => self.end_prefill(index),
             None => return false,
         }
         true

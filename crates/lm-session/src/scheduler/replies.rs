@@ -17,13 +17,12 @@ use crate::scheduler::sampling_job::{Sampled, SamplingJob, sample};
 impl Scheduler {
     /// Handles the logits of a request's last token and of its draft tokens: the rows of `sequence`.
     pub(super) fn handle_logits(&mut self, index: usize, logits: &Arc<Logits>, sequence: usize) {
-        let Active { request, prefill, prefilling, draft, .. } = &mut self.active[index];
+        let Active { request, prefilling, draft, .. } = &mut self.active[index];
         *prefilling = false;
         match &mut request.task {
             Task::Prefill => {
-                let PrefillStats { cached_tokens, prefilled_tokens, .. } = *prefill;
                 self.caches.keep_logits(request.session, logits.sequence(sequence).row(0));
-                self.end(index, Reply::Prefilled { cached_tokens, prefilled_tokens });
+                self.end_prefill(index);
             }
             Task::Generate(generating) if generating.is_argmax() => {
                 let mut generated = Vec::new();
@@ -34,6 +33,12 @@ impl Scheduler {
             Task::Generate(_) => self.start_sampling(index, logits.clone(), sequence),
             Task::Sampling(_) => {}
         }
+    }
+
+    /// Ends a request without a generation.
+    pub(super) fn end_prefill(&mut self, index: usize) {
+        let PrefillStats { cached_tokens, prefilled_tokens, .. } = self.active[index].prefill;
+        self.end(index, Reply::Prefilled { cached_tokens, prefilled_tokens });
     }
 
     /// Hands a generation to the sampling threads.

@@ -4,11 +4,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lm_model::{Batch, LogitRows, Logits, SequenceInput};
+use lm_model::{Batch, Direction, LogitRows, Logits, SequenceInput};
 
 use super::{Active, ScheduledRows, Scheduler};
 use crate::cache::Shortage;
 use crate::error::{Error, Result};
+use crate::generate::PromptRows;
 use crate::panics::panic_message;
 use crate::scheduler::row_budget::{RowBudget, RowNeed};
 
@@ -36,7 +37,10 @@ impl Scheduler {
 
     /// Chooses the rows of these requests.
     fn plan_rows(&mut self, candidates: Vec<usize>) -> Result<Vec<ScheduledRows>> {
-        let rows = self.share_rows(&candidates);
+        let rows = match self.model.info().direction {
+            Direction::Causal => self.share_rows(&candidates),
+            Direction::Bidirectional => self.whole_prompts(&candidates),
+        };
         let mut plan = Vec::new();
         for (active, rows) in candidates.into_iter().zip(rows).filter(|(_, rows)| *rows > 0) {
             if self.active[active].preempted {
@@ -79,6 +83,18 @@ impl Scheduler {
             }
         }
         rows
+    }
+
+    /// Chooses the prompts of a model that reads them in one call: the first one, and those that fit beside it.
+    fn whole_prompts(&self, candidates: &[usize]) -> Vec<usize> {
+        let mut left = self.prompt_rows();
+        let rows = candidates.iter().enumerate().map(|(at, &index)| {
+            let rows = self.active[index].request.ids.len();
+            let runs = at == 0 || rows <= left;
+            left = left.saturating_sub(if runs { rows } else { 0 });
+            if runs { rows } else { 0 }
+        });
+        rows.collect()
     }
 
     /// Number of prompt rows of the next step: the chunk, or the rows within the time budget while another
@@ -150,12 +166,15 @@ impl Scheduler {
             let ids = [&request.ids[cached_len..end], draft].concat();
             let mut input = SequenceInput::ids(ids, cached_len, []);
             self.active[active].add_media(&mut input);
+            let prompt_rows = request.prompt_rows.as_deref();
+            input.second_text = prompt_rows.and_then(PromptRows::second_text);
             input.adapter = request.low_ranks.clone();
             // Also of evicted rows of the output that run again.
             input.final_len = *prompt_tokens;
             input.block_tables = self.caches.block_tables(request.session, rows + drafts);
             let read = self.rows_to_read(scheduled);
-            let sampled = if end < request.ids.len() { 0..0 } else { rows - 1..rows + drafts };
+            let is_pooled = prompt_rows.is_some_and(PromptRows::is_pooled);
+            let sampled = if is_pooled || end < request.ids.len() { 0..0 } else { rows - 1..rows + drafts };
             input.logits = LogitRows::Rows(read.chain(sampled).collect());
             input
         };

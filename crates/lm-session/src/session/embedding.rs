@@ -63,8 +63,8 @@ impl Engine {
         self.embedding_config().size(self.model_info().hidden_size)
     }
 
-    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, as one batch
-    /// if they fit.
+    /// Computes the embeddings of several texts, in order. Up to 8 texts run or wait at a time, or 64 of a
+    /// bidirectional model, as one batch if they fit.
     ///
     /// ```
     /// # use lm_session::{EmbedParams, testing};
@@ -83,7 +83,7 @@ impl Engine {
         params: &EmbedParams,
     ) -> impl Iterator<Item = Result<Vec<f32>>> {
         let begin = move |input: &EmbedInput| self.begin_embedding(input, params);
-        in_order(texts.into_iter().map(Into::into), begin, RunningEmbedding::wait)
+        in_order(self, texts.into_iter().map(Into::into), begin, RunningEmbedding::wait)
     }
 
     fn begin_embedding(&self, input: &EmbedInput, params: &EmbedParams) -> Result<RunningEmbedding> {
@@ -106,7 +106,7 @@ struct RunningEmbedding {
 impl RunningEmbedding {
     fn wait(self) -> Result<Vec<f32>> {
         match self.prompt.wait()? {
-            PromptOutput::Embedding(values) => Ok(self.config.apply(values, self.normalize)),
+            PromptOutput::Vector(values) => Ok(self.config.apply(values, self.normalize)),
             PromptOutput::Logprobs(_) | PromptOutput::Logits(_) => Err(Error::EngineStopped), // Not asked for.
         }
     }

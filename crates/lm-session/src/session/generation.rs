@@ -101,7 +101,7 @@ impl Generation {
                 Some(Ok(SessionEvent::PromptLogprobs(logprobs)))
             }
             // Not of a generation.
-            Some(Reply::Prompt(PromptOutput::Embedding(_) | PromptOutput::Logits(_))) => None,
+            Some(Reply::Prompt(PromptOutput::Vector(_) | PromptOutput::Logits(_))) => None,
             Some(Reply::Event(SessionEvent::Finished(mut finished))) => {
                 self.replies = None;
                 if self.superseded > 0 {

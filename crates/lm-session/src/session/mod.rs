@@ -18,6 +18,7 @@ use crate::scheduler::{Command, Reply, Request, RequestLimits, Task};
 use crate::session::token_log::TokenLog;
 
 mod cache;
+mod classification;
 mod embed_input;
 mod embedding;
 mod generate;
@@ -239,6 +240,9 @@ impl Session {
         prompt_rows: Option<Box<PromptRows>>,
         limits: RequestLimits,
     ) -> Result<async_channel::Receiver<Reply>> {
+        self.engine.check_task(prompt_rows.as_deref())?;
+        let direction = self.engine.model_info().direction;
+        let prompt_rows = prompt_rows.map(|rows| Box::new(rows.for_direction(direction)));
         let (replies, answers) = async_channel::unbounded();
         let (session, adapter) = (self.id, self.adapter_for(&prompt));
         let request = Request {

@@ -38,10 +38,10 @@ impl Engine {
         let begin = move |ids: &Vec<TokenId>| {
             RunningPrompt::begin(self, ids, || PromptRows::next_logits(ids, tokens), adapter, cancel)
         };
-        in_order(prompts, begin, |running| match running.wait()? {
+        in_order(self, prompts, begin, |running| match running.wait()? {
             PromptOutput::Logits(values) => Ok(values),
             // Not asked for.
-            PromptOutput::Logprobs(_) | PromptOutput::Embedding(_) => Err(Error::EngineStopped),
+            PromptOutput::Logprobs(_) | PromptOutput::Vector(_) => Err(Error::EngineStopped),
         })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use async_channel::Receiver;
+use lm_model::Direction;
 use lm_tokenizer::TokenId;
 
 use crate::cancel::CancelHandle;
@@ -17,6 +18,8 @@ use crate::session::scoring::prompt_output;
 
 /// Number of concurrent prompts of [`in_order`].
 const AHEAD: usize = 8;
+/// The same of a bidirectional model, whose prompts have no cache.
+const AHEAD_WITHOUT_CACHE: usize = 64;
 
 /// A prompt in progress.
 pub(super) struct RunningPrompt {
@@ -47,16 +50,22 @@ impl RunningPrompt {
     }
 }
 
-/// Results of `items`, in order. Up to 8 run or wait at a time, as one batch if they fit.
+/// Results of `items`, in order. Up to 8 run or wait at a time, or 64 of a bidirectional model, as one batch if
+/// they fit.
 pub(super) fn in_order<I, R, T>(
+    engine: &Engine,
     items: impl IntoIterator<Item = I>,
     mut begin: impl FnMut(&I) -> Result<R>,
     wait: fn(R) -> Result<T>,
 ) -> impl Iterator<Item = Result<T>> {
+    let ahead = match engine.model_info().direction {
+        Direction::Causal => AHEAD,
+        Direction::Bidirectional => AHEAD_WITHOUT_CACHE,
+    };
     let mut started: VecDeque<Result<R>> = VecDeque::new();
     let mut items = items.into_iter().peekable();
     std::iter::from_fn(move || {
-        while started.len() < AHEAD
+        while started.len() < ahead
             && let Some(item) = items.peek()
         {
             let running = begin(item);

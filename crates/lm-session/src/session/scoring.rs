@@ -75,7 +75,7 @@ impl Session {
         let common = fork.common(&whole);
         match fork.run_prompt(resolved, common, rows, cancel)? {
             PromptOutput::Logprobs(tokens) => Ok(TextScore { tokens }),
-            PromptOutput::Embedding(_) | PromptOutput::Logits(_) => Err(Error::EngineStopped), // Not asked for.
+            PromptOutput::Vector(_) | PromptOutput::Logits(_) => Err(Error::EngineStopped), // Not asked for.
         }
     }
 
