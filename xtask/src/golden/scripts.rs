@@ -88,6 +88,14 @@ pub(super) const SCRIPTS: &[Script] = &[
         writes: &["testdata/embeddings/sentence-transformers"],
     },
     Script {
+        name: "encoders",
+        folder: "testdata/encoders",
+        command: &["generate.py"],
+        packages: &["safetensors", "sentence-transformers", "tokenizers", "torch", "transformers"],
+        needs: None,
+        writes: &["testdata/encoders"],
+    },
+    Script {
         name: "rerank",
         folder: "testdata/rerank",
         command: &["generate.py"],
