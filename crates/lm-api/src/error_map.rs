@@ -111,6 +111,9 @@ impl Mapping<'_> {
                 ApiError::prompt_too_long(self.names.messages, length)
             }
             Session::CacheFull { .. } => param(self.names.messages).with_code(CONTEXT),
+            Session::NoGeneration { .. } | Session::NoClassifier { .. } => {
+                ApiError::invalid_request(error.to_string()).with_code("unsupported_model")
+            }
             Session::InvalidSampler { field, .. } => param(field),
             Session::EmptyStopString { .. } => param(self.names.stop),
             Session::NoCandidate { .. } => param("logit_bias"),

@@ -1,9 +1,10 @@
-//! Reranking: the relevance of documents to a query, by a causal model that answers yes or no.
+//! Reranking: the relevance of documents to a query, by a cross-encoder, or by a causal model that answers yes
+//! or no.
 
 use std::num::NonZeroUsize;
 
 use lm_conversation::{CancelHandle, Engine};
-use lm_session::{AdapterId, Error as Session, TextSegment, TokenId};
+use lm_session::{AdapterId, Error as Session, ModelOutput, TextPair, TextSegment, TokenId};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +49,8 @@ pub struct RerankRequest {
     pub top_n: Option<usize>,
     /// True for results with the text of their document. Default: false.
     pub return_documents: bool,
-    /// Task of the model, of the extension `instruction`; that of web searches if `None`.
+    /// Task of a causal model, of the extension `instruction`; that of web searches if `None`. Cross-encoders
+    /// have none.
     pub instruction: Option<String>,
     /// Cancels the request.
     pub cancel: CancelHandle,
@@ -68,7 +70,7 @@ struct RerankFields {
     /// Results have the text of their document.
     #[serde(default)]
     return_documents: bool,
-    /// Task of the model, in a sentence; that of web searches if absent.
+    /// Task of a causal model, in a sentence; that of web searches if absent.
     instruction: Option<String>,
 }
 
@@ -168,12 +170,14 @@ fn document(item: Value, index: usize) -> Result<String> {
 pub struct Ranked {
     /// Index among the documents of the request.
     pub index: usize,
-    /// Probability that the document is relevant, from 0 to 1.
+    /// Probability that the document is relevant, from 0 to 1; of a cross-encoder its logit, if that is its
+    /// activation.
     pub score: f64,
 }
 
-/// Reranking on an engine by a causal model in the form of Qwen3-Reranker: the probability of the answer
-/// `yes` against `no` to its prompt. Requests may run on any number of threads; the engine batches them.
+/// Reranking on an engine: by a cross-encoder, a classifier of one label for the pair of query and document;
+/// or by a causal model in the form of Qwen3-Reranker, the probability of the answer `yes` against `no` to its
+/// prompt. Requests may run on any number of threads; the engine batches them.
 #[derive(Debug, Clone)]
 pub struct Reranker {
     engine: Engine,
@@ -204,22 +208,58 @@ impl Reranker {
     /// Returns the most relevant documents, the most relevant first, and the number of tokens of all prompts.
     ///
     /// # Errors
-    /// When the model has no tokens for the answers, a document with the query is longer than the context,
-    /// or the execution fails.
+    /// When the model has several labels or no tokens for the answers, a document with the query is longer
+    /// than the context, an instruction is given to a cross-encoder, or the execution fails.
     pub fn rank(&self, request: &RerankRequest) -> Result<(Vec<Ranked>, usize)> {
+        let (scores, tokens) = match self.engine.model_info().output {
+            ModelOutput::Labels { count: 1, .. } => self.cross_encoded(request)?,
+            ModelOutput::Labels { count, .. } => {
+                let message = format!("the model is no reranker: it has {count} labels, expected 1");
+                return Err(ApiError::invalid_request(message));
+            }
+            ModelOutput::Tokens | ModelOutput::HiddenStates => self.answered(request)?,
+        };
+        let ranked = scores.into_iter().enumerate().map(|(index, score)| Ranked { index, score });
+        let mut ranked: Vec<Ranked> = ranked.collect();
+        ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
+        ranked.truncate(request.top_n.unwrap_or(usize::MAX));
+        Ok((ranked, tokens))
+    }
+
+    /// Scores of the documents by a cross-encoder, and the number of tokens of all pairs.
+    fn cross_encoded(&self, request: &RerankRequest) -> Result<(Vec<f64>, usize)> {
+        if request.instruction.is_some() {
+            let message = "the model is a cross-encoder, which takes no `instruction`";
+            return Err(ApiError::invalid_param("instruction", message));
+        }
+        let pair = |(index, document): (usize, &String)| {
+            let pair = self.engine.encode_pair([&request.query, document]);
+            pair.map_err(|error| api_error(&path(index), error))
+        };
+        let pairs: Vec<TextPair> = request.documents.iter().enumerate().map(pair).collect::<Result<_>>()?;
+        let tokens = pairs.iter().map(|pair| pair.ids.len()).sum();
+        let activation = self.engine.cross_encoder_config().activation;
+        let logits = self.engine.classify_all(pairs, self.adapter, &request.cancel);
+        let logits = logits.map_err(|error| api_error("model", error))?;
+        let scores = logits.enumerate().map(|(index, logits)| {
+            let logits = logits.map_err(|error| api_error(&path(index), error))?;
+            Ok(activation.apply(logits[0]))
+        });
+        Ok((scores.collect::<Result<_>>()?, tokens))
+    }
+
+    /// Scores of the documents by the answers of a causal model, and the number of tokens of all prompts.
+    fn answered(&self, request: &RerankRequest) -> Result<(Vec<f64>, usize)> {
         let answers = self.answers()?;
         let prompts = (0..request.documents.len()).map(|index| self.prompt(request, index));
         let prompts: Vec<Vec<TokenId>> = prompts.collect::<Result<_>>()?;
         let tokens = prompts.iter().map(Vec::len).sum();
         let logits = self.engine.next_logits(prompts, &answers, self.adapter, &request.cancel);
-        let ranked = logits.enumerate().map(|(index, logits)| {
+        let scores = logits.enumerate().map(|(index, logits)| {
             let logits = logits.map_err(|error| api_error(&path(index), error))?;
-            Ok(Ranked { index, score: share(&logits) })
+            Ok(share(&logits))
         });
-        let mut ranked: Vec<Ranked> = ranked.collect::<Result<_>>()?;
-        ranked.sort_by(|a, b| b.score.total_cmp(&a.score));
-        ranked.truncate(request.top_n.unwrap_or(usize::MAX));
-        Ok((ranked, tokens))
+        Ok((scores.collect::<Result<_>>()?, tokens))
     }
 
     /// Ids of the answers.

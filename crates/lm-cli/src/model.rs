@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use lm_conversation::Conversation;
 use lm_model::{InputRecorder, LoadOptions, LoadedModel, ModelFolder};
-use lm_session::{DraftModel, Engine, WeightChoice};
+use lm_session::{DraftModel, Engine, ModelOutput, WeightChoice};
 use lm_template::{GenerationPrompt, Polyfill};
 
 pub use crate::args::adapter;
@@ -161,11 +161,16 @@ fn load_folder(folder: &ModelFolder, options: &LoadOptions) -> Result<LoadedMode
     loaded.context("the model cannot be loaded")
 }
 
-/// Checks that a model has a chat template, before it is loaded.
+/// Checks that a model generates text and has a chat template, before it is loaded.
 ///
 /// # Errors
-/// When it has none.
+/// When it does not.
 pub fn check_chat_template(folder: &ModelFolder) -> Result<()> {
+    let output = folder.output()?;
+    if output != ModelOutput::Tokens {
+        let architecture = folder.config()?.model_type;
+        return Err(lm_session::Error::NoGeneration { architecture, output }.into());
+    }
     match folder.chat_template()? {
         Some(files) if files.iter().next().is_some() => Ok(()),
         _ => Err(lm_conversation::Error::NoChatTemplate { model: folder.name().to_owned() }.into()),

@@ -32,6 +32,7 @@ struct ModelTemplates {
 
 /// Returns the model's own template, or its template for tools if there are tools.
 pub(crate) fn model_template(engine: &Engine, preface: &Preface) -> Result<PromptTemplate> {
+    engine.check_generation()?;
     let templates = engine.derived(|| {
         let files = engine.chat_template().into_iter().flat_map(|files| files.iter());
         let files = ChatTemplates::from_files(files)?;

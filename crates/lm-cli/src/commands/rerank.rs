@@ -14,9 +14,9 @@ use crate::json_lines::{note_on_terminal, values};
 use crate::model;
 
 const EXAMPLES: &str = "\
-A line is {\"index\", \"relevance_score\", \"document\": {\"text\"}}, the most relevant document first. The score is the probability, from 0 \
-to 1, with which the model answers yes rather than no to whether the document answers the query: for rerankers in the form of \
-Qwen3-Reranker, whose prompt is used.
+A line is {\"index\", \"relevance_score\", \"document\": {\"text\"}}, the most relevant document first. The score is that of \
+a cross-encoder such as bge-reranker for the pair, or the probability, from 0 to 1, with which the model answers yes rather than no to \
+whether the document answers the query: for rerankers in the form of Qwen3-Reranker, whose prompt is used.
 
 With - or without DOCUMENT, a line of standard input is a JSON string, or an object with the field text.
 
@@ -38,7 +38,7 @@ pub struct Args {
     /// Number of documents to print [default: all]
     #[arg(long, value_name = "N")]
     top_n: Option<NonZeroUsize>,
-    /// Task of the model, in a sentence [default: that of web searches]
+    /// Task of a causal model, in a sentence [default: that of web searches]
     #[arg(long, value_name = "TEXT")]
     instruction: Option<String>,
     #[command(flatten)]
