@@ -57,8 +57,13 @@ impl Operands {
         let weight = |out, input| random_weight(&arena, WeightFormat::Bf16, out, input);
         let square = || weight(HIDDEN, HIDDEN);
         let block_table = (0..PATCHES.div_ceil(PAGE_LEN) as u32).collect();
-        let sequence =
-            SequenceLayout { rows: 0..PATCHES, cached_len: 0, block_table, bidirectional: vec![0..PATCHES], reach: None };
+        let sequence = SequenceLayout {
+            rows: 0..PATCHES,
+            cached_len: 0,
+            block_table,
+            bidirectional: vec![0..PATCHES],
+            reach: None,
+        };
         let rows = || vec![0.0; PATCHES * HIDDEN];
         let wide = || vec![0.0; PATCHES * INTERMEDIATE];
         let mut operands = Self {

@@ -57,7 +57,8 @@ fn every_matrix_of_every_architecture_has_importance() {
     let out = tempfile::tempdir().expect("a temporary folder");
     let text = testdata("imatrix/text.txt");
     for architecture in lm_model::ALL_ARCHITECTURES {
-        let name = architecture.goldens[0];
+        // Encoders have no goldens of logits.
+        let Some(name) = architecture.goldens.first() else { continue };
         let (model, file) = (testdata("models").join(name), out.path().join(format!("{name}.gguf")));
         // As text: Python writes infinity in a form of its own.
         let config = fs::read_to_string(model.join("config.json")).expect("a config");

@@ -16,8 +16,8 @@ use lm_processors::{
     Family, GrammarRequest, Message, ParserOptions, ReplyGrammar, Thinking, ToolChoice, ToolSpec, Value,
 };
 use lm_session::{
-    ConstraintSpec, Engine, EngineSettings, Error, GenerateParams, GenerationConfig, SamplerParams,
-    SessionConfig, SessionEvent, Usage,
+    ConstraintSpec, CrossEncoderConfig, Engine, EngineSettings, Error, GenerateParams, GenerationConfig,
+    SamplerParams, SessionConfig, SessionEvent, Usage,
 };
 use lm_tokenizer::Tokenizer;
 
@@ -124,6 +124,7 @@ fn random(tokenizer: Tokenizer) -> LoadedModel {
         chat_template: None,
         generation_config: GenerationConfig::default(),
         embedding: Arc::default(),
+        cross_encoder: CrossEncoderConfig::default(),
         name: "random".to_owned(),
         adapters: Vec::new(),
         adapter_loader: None,

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use lm_conversation::{Engine, EngineSettings, TokenId};
 use lm_model::testing::{FakeLm, HookedLm};
-use lm_model::{Batch, GenerationConfig, LoadedModel, Logits};
+use lm_model::{Batch, CrossEncoderConfig, GenerationConfig, LoadedModel, Logits};
 use lm_processors::{CallBody, Count, Family, PythonList};
 use lm_tokenizer::Tokenizer;
 
@@ -51,6 +51,7 @@ impl Vocabulary {
                 chat_template: None,
                 generation_config: GenerationConfig::default(),
                 embedding: Arc::default(),
+                cross_encoder: CrossEncoderConfig::default(),
                 name: "random".to_owned(),
                 adapters: Vec::new(),
                 adapter_loader: None,

@@ -50,7 +50,9 @@ const GGUF: GgufArchitecture = GgufArchitecture {
         // Of classifiers, which are refused below.
         model.size("classifier.pooling_type")?;
         // The converter writes either key.
-        if let Some(epsilon) = config.get("rms_norm_eps").filter(|_| !config.contains_key("norm_eps")).cloned() {
+        if let Some(epsilon) =
+            config.get("rms_norm_eps").filter(|_| !config.contains_key("norm_eps")).cloned()
+        {
             config.insert("norm_eps".to_owned(), epsilon);
         }
         for (key, tensor) in [

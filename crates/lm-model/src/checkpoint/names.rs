@@ -234,7 +234,8 @@ pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
 
 /// The name with `layers.` in place of an encoder's word for them.
 fn with_layers(name: &str) -> Cow<'_, str> {
-    let layer = ["encoder.layer.", "h.", "transformer.layer."].iter().find_map(|start| name.strip_prefix(start));
+    let layer =
+        ["encoder.layer.", "h.", "transformer.layer."].iter().find_map(|start| name.strip_prefix(start));
     layer.map_or(name.into(), |layer| format!("layers.{layer}").into())
 }
 

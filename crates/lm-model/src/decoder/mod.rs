@@ -22,9 +22,7 @@ use crate::checkpoint::{LayerParam, Param};
 use crate::error::{BatchProblem, Error, Result};
 use crate::loader::{AdapterLoader, WeightLoader};
 use crate::nn::{Norm, scaled};
-use crate::spec::{
-    BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp, NormPlacement, OutputNorm,
-};
+use crate::spec::{BidirectionalLayers, DENSE, DecoderSpec, LayerScalar, LayerSpec, Mixer, Mlp, OutputNorm};
 
 /// A decoder on one device.
 pub(crate) struct Decoder {
