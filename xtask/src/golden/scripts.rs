@@ -96,6 +96,14 @@ pub(super) const SCRIPTS: &[Script] = &[
         writes: &["testdata/encoders"],
     },
     Script {
+        name: "encoders/gguf",
+        folder: "testdata/encoders",
+        command: &["gguf.py"],
+        packages: &["gguf", "numpy", "safetensors", "torch", "transformers"],
+        needs: Some(Need::LlamaCpp),
+        writes: &["testdata/encoders/gguf"],
+    },
+    Script {
         name: "rerank",
         folder: "testdata/rerank",
         command: &["generate.py"],
@@ -296,6 +304,8 @@ mod tests {
             "models/pocket/recipe/generate.py",
             "module of evaluate.py; writes conversations that are not committed",
         ),
+        ("testdata/encoders/rows.py", "module of generate.py"),
+        ("testdata/encoders/tokenizer.py", "module of generate.py"),
         ("testdata/grammars/cases.py", "module of generate.py"),
         ("testdata/gguf/logits_of_llama_cpp.py", "prints a comparison"),
         ("testdata/gguf/read_ours.py", "prints a comparison"),

@@ -69,9 +69,9 @@ fn ids(tokenizer: &Tokenizer, text: &str) -> Vec<u32> {
 fn unknown_kinds_list_the_known() {
     let good = byte_level(&[], &[]);
     check(
-        &good.clone().with("tokenizer.ggml.model", "bert"),
+        &good.clone().with("tokenizer.ggml.model", "wordlevel"),
         is_unsupported,
-        &["bert", "gemma4, gpt2, llama"],
+        &["wordlevel", "bert, gemma4, gpt2, llama, t5"],
     );
     check(
         &good.clone().with("tokenizer.ggml.pre", "new"),

@@ -9,6 +9,7 @@ enum KeyType {
     Bool,
     Float,
     Size,
+    Text,
 }
 
 /// Keys of settings, without the architecture prefix, in alphabetical order.
@@ -28,6 +29,7 @@ const TYPES: &[(&str, KeyType)] = &[
     ("attention.scale", KeyType::Float),
     ("attention.shared_kv_layers", KeyType::Size),
     ("attention.sliding_window", KeyType::Size),
+    ("attention.sliding_window_pattern", KeyType::Size),
     ("attention.temperature_scale", KeyType::Float),
     ("attention.value_length_mla", KeyType::Size),
     ("attn_logit_softcapping", KeyType::Float),
@@ -47,6 +49,7 @@ const TYPES: &[(&str, KeyType)] = &[
     ("feed_forward_length", KeyType::Size),
     ("final_logit_softcapping", KeyType::Float),
     ("full_attention_interval", KeyType::Size),
+    ("hidden_activation", KeyType::Text),
     ("interleave_moe_layer_step", KeyType::Size),
     ("leading_dense_block_count", KeyType::Size),
     ("logit_scale", KeyType::Float),
@@ -73,6 +76,7 @@ pub(super) fn written(key: &str, value: &Value) -> Option<GgufEntry> {
     };
     match (ty, value) {
         (KeyType::Bool, Value::Bool(value)) => Some(GgufEntry::Bool(*value)),
+        (KeyType::Text, Value::String(value)) => Some(GgufEntry::Text(value.clone())),
         (KeyType::Float, Value::Number(number)) => Some(GgufEntry::Float(number.as_f64()? as f32)),
         (KeyType::Float, Value::Array(list)) => {
             let floats = list.iter().map(|value| value.as_f64().map(|x| x as f32));
@@ -106,6 +110,8 @@ mod tests {
     fn numbers_use_the_type_of_their_key() {
         assert_eq!(written("rope.freq_base", &json!(10_000)), Some(GgufEntry::Float(1e4)));
         assert_eq!(written("context_length", &json!(32.0)), Some(GgufEntry::Size(32)));
+        assert_eq!(written("hidden_activation", &json!("gelu")), Some(GgufEntry::Text("gelu".into())));
+        assert_eq!(written("hidden_activation", &json!(3)), None);
         assert_eq!(written("feed_forward_length", &json!([8, 16])), Some(GgufEntry::Sizes(vec![8, 16])));
         for value in [json!(-1), json!(1.5), json!(1_u64 << 32), json!("8"), json!(true), json!([1, "a"])] {
             assert_eq!(written("context_length", &value), None, "{value}");
