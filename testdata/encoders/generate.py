@@ -67,7 +67,10 @@ def write(row: dict[str, Any], folder: Path, seed: int) -> None:
     """The files of the model, then those of sentence-transformers."""
     made = MAKERS[row["tokenizer"]]()
     names = {key: f"{token}" for key, token in made.names.items()}
-    fast = PreTrainedTokenizerFast(tokenizer_object=made.tokenizer, model_max_length=row.get("model_max_length", 10**9), **names)
+    inputs = {"model_input_names": ["input_ids", "token_type_ids", "attention_mask"]} if row.get("token_types") else {}
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=made.tokenizer, model_max_length=row.get("model_max_length", 10**9), **names, **inputs
+    )
     row["config"]["vocab_size"] = fast.vocab_size + row.get("spare_rows", 0)
     with tempfile.TemporaryDirectory() as temporary:
         base = Path(temporary)

@@ -24,7 +24,6 @@ from conversion.base import TextModel  # noqa: E402
 FILES = {
     "bert-mean": "MOSTLY_F16",
     "bert-cls": "ALL_F32",
-    "bert-legacy": "ALL_F32",
     "distilbert-mean": "ALL_F32",
     "roberta-mean": "ALL_F32",
     "modernbert-cls": "ALL_F32",

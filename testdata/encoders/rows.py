@@ -25,6 +25,12 @@ def zero(*parts: str) -> Any:
     return fault
 
 
+def one_type(model: Any) -> None:
+    """Gives all tokens the embedding of the first type."""
+    table = next(value for name, value in model.named_parameters() if "token_type_embeddings" in name)
+    table.data[:] = table.data[0].clone()
+
+
 def activation(new: nn.Module) -> Any:
     def fault(model: Any) -> None:
         for module in model.modules():
@@ -140,11 +146,12 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "bert-cross": {  # as ms-marco-MiniLM: a pair with token types, the sigmoid by default
         "class": "BertForSequenceClassification", "dtype": "bfloat16", "tokenizer": "wordpiece", "model_max_length": 50,
+        "token_types": True,
         "config": {**BERT, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
                    "max_position_embeddings": 50, "num_labels": 1},
-        "faults": {"no token types": zero("token_type_embeddings"), "no pooler": zero("pooler.dense")},
+        "faults": {"no token types": zero("token_type_embeddings"), "one token type": one_type, "no pooler": zero("pooler.dense")},
     },
-    "bert-cross-labels": {  # three labels, an activation of older versions
+    "bert-cross-labels": {  # three labels, an activation of older versions, no second token type from the tokenizer
         "class": "BertForSequenceClassification", "dtype": "float32", "tokenizer": "wordpiece", "model_max_length": 31,
         "config": {**BERT, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
                    "max_position_embeddings": 50, "num_labels": 3},

@@ -57,7 +57,7 @@ pub enum SpecialTokens {
 pub struct TextPair {
     /// All tokens.
     pub ids: Vec<TokenId>,
-    /// Index of the first token of the second type; `None` if the post-processor gives all tokens one type.
+    /// Index of the first token of the second type; `None` if all tokens have one type.
     pub second: Option<usize>,
 }
 

@@ -17,6 +17,8 @@ pub struct CrossEncoderConfig {
     /// Maximum number of tokens of an input with its special tokens; longer ones are cut off. `None`: longer
     /// inputs than the context are an error.
     pub max_tokens: Option<usize>,
+    /// True if the tokens of the second text have a type of their own.
+    pub token_types: bool,
 }
 
 /// Activation of a cross-encoder's logits.
@@ -60,6 +62,25 @@ struct Keys {
     sbert_ce_default_activation_function: Option<String>,
 }
 
+/// Keys of tokenizer_config.json.
+#[derive(Deserialize, Default)]
+struct TokenizerKeys {
+    tokenizer_class: Option<String>,
+    model_input_names: Option<Vec<String>>,
+}
+
+impl TokenizerKeys {
+    /// Returns true if transformers' tokenizer gives the types of tokens: it is asked to, or is BERT's, which a
+    /// folder without a class has, too, if its model can tell types apart.
+    fn give_types(&self) -> bool {
+        match (&self.model_input_names, &self.tokenizer_class) {
+            (Some(names), _) => names.iter().any(|name| name == "token_type_ids"),
+            (None, Some(class)) => class.starts_with("Bert"),
+            (None, None) => true,
+        }
+    }
+}
+
 impl CrossEncoderConfig {
     /// Reads the files of a model with a classifier; the default for other models.
     pub(crate) fn read(files: &dyn ModelFiles, config: &ModelConfig) -> Result<Self> {
@@ -87,6 +108,29 @@ impl CrossEncoderConfig {
                 .ok_or_else(|| unsupported(file, key, &name, "Identity and Sigmoid of torch.nn"))?,
         };
         let max_tokens = max_tokens(files, config)?.or(Some(config.max_position_embeddings));
-        Ok(Self { activation, max_tokens })
+        let tokenizer: TokenizerKeys =
+            parse_optional(files, file_names::TOKENIZER_CONFIG)?.unwrap_or_default();
+        Ok(Self { activation, max_tokens, token_types: tokenizer.give_types() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_of_tokens_are_those_of_the_tokenizer_class() {
+        for (keys, expected) in [
+            ("{}", true),
+            (r#"{"tokenizer_class": "BertTokenizer"}"#, true),
+            (r#"{"tokenizer_class": "BertTokenizerFast"}"#, true),
+            (r#"{"tokenizer_class": "PreTrainedTokenizerFast"}"#, false),
+            (r#"{"tokenizer_class": "DistilBertTokenizer"}"#, false),
+            (r#"{"tokenizer_class": "BertTokenizer", "model_input_names": ["input_ids"]}"#, false),
+            (r#"{"tokenizer_class": "Other", "model_input_names": ["token_type_ids"]}"#, true),
+        ] {
+            let keys: TokenizerKeys = serde_json::from_str(keys).unwrap();
+            assert_eq!(keys.give_types(), expected, "{:?}", keys.tokenizer_class);
+        }
     }
 }

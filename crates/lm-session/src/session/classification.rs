@@ -18,8 +18,10 @@ impl Engine {
     /// # Errors
     /// [`Error::Tokenizer`].
     pub fn encode_pair(&self, texts: [&str; 2]) -> Result<TextPair> {
-        let most = self.cross_encoder_config().max_tokens.unwrap_or(usize::MAX);
-        Ok(self.tokenizer().encode_pair(texts.map(TextSegment::Content), most)?)
+        let config = self.cross_encoder_config();
+        let most = config.max_tokens.unwrap_or(usize::MAX);
+        let pair = self.tokenizer().encode_pair(texts.map(TextSegment::Content), most)?;
+        Ok(TextPair { second: pair.second.filter(|_| config.token_types), ..pair })
     }
 
     /// Computes the logits of the labels of several inputs, in order, for a model with a classifier
