@@ -94,15 +94,12 @@ pub(super) fn encoder(config: &ModelConfig, first_position: usize) -> Result<Dec
     }
     let token_types = type_vocab_size.map(|types| ModelConfig::size_of("type_vocab_size", types));
     let rows = config.max_position_embeddings;
-    let positions = Some(PositionTable { rows, first: first_position });
     let context_len = ModelConfig::size_of("max_position_embeddings", rows.saturating_sub(first_position))?;
     let mut spec = post_norm(config)?;
     spec.context_len = context_len;
-    spec.encoder = Some(EncoderSpec {
-        positions,
-        token_types: token_types.transpose()?,
-        embedding_norm: EmbeddingNorm::Present,
-    });
+    spec.learned_positions = Some(PositionTable { rows, first: first_position });
+    spec.encoder =
+        Some(EncoderSpec { token_types: token_types.transpose()?, embedding_norm: EmbeddingNorm::Present });
     Ok(spec)
 }
 
@@ -112,11 +109,9 @@ pub(super) fn post_norm(config: &ModelConfig) -> Result<DecoderSpec> {
         attention_bias: true,
         mlp_bias: true,
         num_key_value_heads: None,
-        ..config.with_norm_eps("layer_norm_eps")?.without_rope()
+        ..config.with_norm_eps("layer_norm_eps")?
     };
-    let mut spec = DecoderSpec::llama(&config)?;
-    spec.ropes.clear();
-    spec.attention_mut().for_each(|attention| attention.rope = None);
+    let mut spec = DecoderSpec::without_rope(&config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
     spec.output_norm = OutputNorm::Absent;
     spec.output_head = OutputHead::Absent;

@@ -9,7 +9,7 @@ use super::bert::{self, IGNORED_SUFFIXES};
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
-use crate::spec::{ClassifierActivation, DecoderSpec, EmbeddingNorm, EncoderSpec, PositionTable};
+use crate::spec::{ClassifierActivation, DecoderSpec, PositionTable};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["distilbert"],
@@ -45,8 +45,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
         return Err(unsupported("sinusoidal_pos_embds", true, "false"));
     }
     let mut spec = bert::post_norm(config)?;
-    let positions = Some(PositionTable { rows: config.max_position_embeddings, first: 0 });
-    spec.encoder = Some(EncoderSpec { positions, token_types: None, embedding_norm: EmbeddingNorm::Present });
+    spec.learned_positions = Some(PositionTable { rows: config.max_position_embeddings, first: 0 });
     spec.classifier = bert::classifier(config, ClassifierActivation::Of(Activation::Relu))?;
     Ok(spec)
 }

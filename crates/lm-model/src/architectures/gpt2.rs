@@ -10,7 +10,7 @@ use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
 use crate::gguf::GgufArchitecture;
-use crate::spec::{Bias, DecoderSpec, Mlp, NormKind};
+use crate::spec::{Bias, DecoderSpec, Mlp, NormKind, PositionTable};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     model_types: &["gpt2"],
@@ -80,7 +80,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     };
     let mut spec = DecoderSpec::without_rope(config)?;
     spec.norm_kind = NormKind::Layer(Bias::Present);
-    spec.learned_positions = Some(config.max_position_embeddings);
+    spec.learned_positions = Some(PositionTable { rows: config.max_position_embeddings, first: 0 });
     let mlp = Mlp::plain(config)?;
     spec.layers.iter_mut().for_each(|layer| layer.mlp = mlp.clone());
     for (layer, attention) in spec.attention_mut().enumerate() {

@@ -98,7 +98,7 @@ fn spec(config: &ModelConfig) -> Result<DecoderSpec> {
     if spec.classifier.is_some() {
         return Err(unsupported("architectures", "a classifier", "NomicBertModel"));
     }
-    spec.encoder = Some(EncoderSpec { positions: None, token_types, embedding_norm: EmbeddingNorm::Present });
+    spec.encoder = Some(EncoderSpec { token_types, embedding_norm: EmbeddingNorm::Present });
     Ok(spec)
 }
 

@@ -12,20 +12,9 @@ pub enum Direction {
 /// Differences of an encoder from a decoder: its rows attend in both directions, without a cache.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct EncoderSpec {
-    /// Learned absolute positions, which are added to the embeddings; `None`: RoPE.
-    pub(crate) positions: Option<PositionTable>,
     /// Number of token types, one row of which is added to each embedding; `None`: none.
     pub(crate) token_types: Option<usize>,
     pub(crate) embedding_norm: EmbeddingNorm,
-}
-
-/// Table of learned absolute positions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PositionTable {
-    /// Number of rows.
-    pub(crate) rows: usize,
-    /// Row of a text's first token.
-    pub(crate) first: usize,
 }
 
 /// Presence of a norm after the embeddings, of the kind of the other norms.
@@ -37,15 +26,13 @@ pub(crate) enum EmbeddingNorm {
 
 impl EncoderSpec {
     /// Bidirectional attention alone.
-    pub(crate) const PLAIN: Self =
-        Self { positions: None, token_types: None, embedding_norm: EmbeddingNorm::Absent };
+    pub(crate) const PLAIN: Self = Self { token_types: None, embedding_norm: EmbeddingNorm::Absent };
 
     /// Parameters in addition to a decoder's, except the bias of the norm.
     pub(super) fn params(&self, hidden: usize) -> Vec<(Param, Vec<usize>)> {
-        let positions = self.positions.map(|table| (Param::PositionEmbedding, vec![table.rows, hidden]));
         let types = self.token_types.map(|types| (Param::TokenTypeEmbedding, vec![types, hidden]));
         let norm =
             (self.embedding_norm == EmbeddingNorm::Present).then(|| (Param::EmbeddingNorm, vec![hidden]));
-        positions.into_iter().chain(types).chain(norm).collect()
+        types.into_iter().chain(norm).collect()
     }
 }

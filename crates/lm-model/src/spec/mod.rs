@@ -25,7 +25,7 @@ pub(crate) use bias::{Bias, linear_params};
 pub(crate) use classifier::{ClassifierActivation, ClassifierDense, ClassifierNorm, ClassifierSpec};
 pub(crate) use delta_net::DeltaNetLayer;
 pub use encoder::Direction;
-pub(crate) use encoder::{EmbeddingNorm, EncoderSpec, PositionTable};
+pub(crate) use encoder::{EmbeddingNorm, EncoderSpec};
 pub(crate) use experts::{
     EXPERT_KEYS, ExpertGroups, ExpertKeys, ExpertsSpec, RouterScores, RouterSpec, RoutingNorm,
 };
@@ -65,8 +65,8 @@ pub(crate) struct DecoderSpec {
     pub(crate) embedding_scale: Option<f32>,
     /// Factor on a block's output before the residual add.
     pub(crate) residual_scale: Option<f32>,
-    /// Number of learned embeddings of positions, which are added to those of tokens.
-    pub(crate) learned_positions: Option<usize>,
+    /// Learned embeddings of positions, which are added to those of tokens.
+    pub(crate) learned_positions: Option<PositionTable>,
     pub(crate) output_head: OutputHead,
     /// Head for labels, in place of the output head.
     pub(crate) classifier: Option<ClassifierSpec>,
@@ -133,6 +133,15 @@ pub(crate) enum BidirectionalLayers {
     All,
     /// Those with a sliding window.
     Sliding,
+}
+
+/// Table of learned embeddings of absolute positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PositionTable {
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Row of a text's first token.
+    pub(crate) first: usize,
 }
 
 /// Matrix that projects the last hidden state to logits.
@@ -252,7 +261,8 @@ impl DecoderSpec {
             params.push((Param::OutputNorm, vec![self.hidden_size]));
         }
         params.extend(
-            self.learned_positions.map(|rows| (Param::PositionEmbedding, vec![rows, self.hidden_size])),
+            self.learned_positions
+                .map(|table| (Param::PositionEmbedding, vec![table.rows, self.hidden_size])),
         );
         params.extend(self.encoder.iter().flat_map(|encoder| encoder.params(self.hidden_size)));
         params.extend(self.classifier.iter().flat_map(|classifier| classifier.params(self.hidden_size)));

@@ -7,13 +7,13 @@ use crate::checkpoint::Param;
 use crate::error::Result;
 use crate::loader::WeightLoader;
 use crate::nn::scaled;
-use crate::spec::{DecoderSpec, OutputHead};
+use crate::spec::{DecoderSpec, OutputHead, PositionTable};
 
 /// Token embedding table and output head, which may be the same matrix.
 pub(crate) struct Embedding {
     table: Weight,
     /// Learned embeddings of positions, added to those of tokens.
-    positions: Option<Weight>,
+    positions: Option<(Weight, PositionTable)>,
     /// `None`: tied to the table, or absent.
     head: Option<Weight>,
     head_bias: Option<Tensor<1>>,
@@ -28,8 +28,10 @@ impl Embedding {
     pub(crate) fn load(loader: &mut WeightLoader<'_>, spec: &DecoderSpec) -> Result<Self> {
         let (rows, cols) = (spec.vocab_size, spec.hidden_size);
         let table = loader.matrix(Param::Embedding, rows, cols)?;
-        let positions = spec.learned_positions;
-        let positions = positions.map(|rows| loader.float_matrix(Param::PositionEmbedding, rows, cols));
+        let positions = spec.learned_positions.map(|positions| {
+            let table = loader.float_matrix(Param::PositionEmbedding, positions.rows, cols);
+            table.map(|table| (table, positions))
+        });
         let head = match spec.output_head {
             OutputHead::Tied | OutputHead::Absent => None,
             OutputHead::Separate => Some(loader.matrix(Param::OutputHead, rows, cols)?),
@@ -61,15 +63,15 @@ impl Embedding {
     /// and that of positions.
     pub(crate) fn bytes_of_tables_alone(&self) -> u64 {
         let tokens = if self.head.is_some() { self.table.bytes() as u64 } else { 0 };
-        tokens + self.positions.as_ref().map_or(0, |positions| positions.bytes() as u64)
+        tokens + self.positions.as_ref().map_or(0, |(positions, _)| positions.bytes() as u64)
     }
 
     /// Adds the learned embeddings of the rows' positions to `x`, `[rows, hidden]`, if there are any.
     pub(crate) fn add_positions(&self, x: Tensor<2>, batch: &Batch) -> Tensor<2> {
-        let Some(table) = &self.positions else { return x };
+        let Some((table, PositionTable { first, .. })) = &self.positions else { return x };
         let positions = batch.sequences.iter().flat_map(|sequence| &sequence.positions);
-        let positions: Vec<_> = positions.map(|position| position.temporal).collect();
-        x + lm_kernels::embedding(table, &positions, &self.device)
+        let rows: Vec<_> = positions.map(|position| *first as TokenId + position.temporal).collect();
+        x + lm_kernels::embedding(table, &rows, &self.device)
     }
 
     /// Looks up the embedding rows of `ids`: `[ids, hidden]`.

@@ -8,11 +8,10 @@ use crate::checkpoint::Param;
 use crate::error::Result;
 use crate::loader::WeightLoader;
 use crate::nn::Norm;
-use crate::spec::{DecoderSpec, EmbeddingNorm, EncoderSpec, PositionTable};
+use crate::spec::{DecoderSpec, EmbeddingNorm, EncoderSpec};
 
 /// Terms that an encoder adds to the embeddings of its rows, and the norm of the sums.
 pub(crate) struct EncoderInputs {
-    positions: Option<(Weight, PositionTable)>,
     token_types: Option<Weight>,
     norm: Option<Norm>,
     device: BurnDevice,
@@ -25,29 +24,17 @@ impl EncoderInputs {
         encoder: &EncoderSpec,
     ) -> Result<Self> {
         let hidden = spec.hidden_size;
-        let mut table = |param, rows| loader.float_matrix(param, rows, hidden);
-        let positions = encoder
-            .positions
-            .map(|positions| table(Param::PositionEmbedding, positions.rows).map(|table| (table, positions)));
-        let (positions, token_types) = (
-            positions.transpose()?,
-            encoder.token_types.map(|types| table(Param::TokenTypeEmbedding, types)).transpose()?,
-        );
+        let token_types =
+            encoder.token_types.map(|types| loader.float_matrix(Param::TokenTypeEmbedding, types, hidden));
         let norm = match encoder.embedding_norm {
             EmbeddingNorm::Absent => None,
             EmbeddingNorm::Present => Some(load_norm(loader, spec, Param::EmbeddingNorm, hidden)?),
         };
-        Ok(Self { positions, token_types, norm, device: loader.burn_device().clone() })
+        Ok(Self { token_types: token_types.transpose()?, norm, device: loader.burn_device().clone() })
     }
 
     /// Maps the embeddings of a batch's rows, `[rows, hidden]`, to the rows of the first layer.
     pub(crate) fn forward(&self, mut x: Tensor<2>, batch: &Batch) -> Tensor<2> {
-        if let Some((table, positions)) = &self.positions {
-            let rows = batch.sequences.iter().flat_map(|sequence| &sequence.positions);
-            let rows: Vec<TokenId> =
-                rows.map(|position| positions.first as TokenId + position.temporal).collect();
-            x = x + lm_kernels::embedding(table, &rows, &self.device);
-        }
         if let Some(table) = &self.token_types {
             let types: Vec<TokenId> = batch.sequences.iter().flat_map(token_types).collect();
             // A table of one row, as of RoBERTa, has no row of its own for second texts.
