@@ -1,5 +1,5 @@
-//! Reranking: the relevance of documents to a query, by a cross-encoder, or by a causal model that answers yes
-//! or no.
+//! Reranking: the relevance of documents to a query, by a cross-encoder, or by a causal model that answers
+//! yes or no.
 
 use std::num::NonZeroUsize;
 
@@ -31,9 +31,9 @@ const ANSWERS: [&str; 2] = ["yes", "no"];
 /// use lm_api::RerankRequest;
 /// use serde_json::json;
 ///
-/// let body = json!({"query": "Where is Paris?", "documents": ["In France.", {"text": "A name."}], "top_n": 1});
-/// let request = RerankRequest::from_json(body)?;
-/// assert_eq!((request.documents.len(), request.top_n), (2, Some(1)));
+/// let body = json!({"query": "Where is Paris?", "documents": ["In France.", {"text": "A name."}], "top_n":
+/// 1}); let request = RerankRequest::from_json(body)?; assert_eq!((request.documents.len(), request.top_n),
+/// (2, Some(1)));
 /// # Ok::<(), lm_api::ApiError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -176,8 +176,8 @@ pub struct Ranked {
 }
 
 /// Reranking on an engine: by a cross-encoder, a classifier of one label for the pair of query and document;
-/// or by a causal model in the form of Qwen3-Reranker, the probability of the answer `yes` against `no` to its
-/// prompt. Requests may run on any number of threads; the engine batches them.
+/// or by a causal model in the form of Qwen3-Reranker, the probability of the answer `yes` against `no` to
+/// its prompt. Requests may run on any number of threads; the engine batches them.
 #[derive(Debug, Clone)]
 pub struct Reranker {
     engine: Engine,

@@ -4,9 +4,8 @@ use lm_kernels::{Device, KvPool, WeightFormat};
 use lm_tokenizer::TokenId;
 
 use crate::batch::{Batch, Embeddings, Logits};
-use crate::embedding_config::Pooling;
 use crate::error::{Error, Result};
-use crate::spec::{AttentionShape, Direction};
+use crate::spec::{AttentionShape, Direction, ModelOutput};
 
 /// Decoder that turns a ragged batch into logits over a paged KV pool.
 ///
@@ -77,22 +76,6 @@ pub trait CausalLm: Send + Sync {
     /// # Errors
     /// [`crate::Error::Batch`] (sequence 0) for an id outside the embedding table.
     fn embed(&self, ids: &[TokenId]) -> Result<Embeddings>;
-}
-
-/// Output of a model beyond hidden states.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelOutput {
-    /// Logits of tokens: it generates text.
-    Tokens,
-    /// None: it gives embeddings.
-    HiddenStates,
-    /// Logits of labels for a whole text: a classifier, or with one label a reranker.
-    Labels {
-        /// Number of labels.
-        count: usize,
-        /// Pooling of the hidden states before the classifier.
-        pooling: Pooling,
-    },
 }
 
 /// Facts about a loaded model.

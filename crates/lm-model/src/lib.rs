@@ -31,11 +31,11 @@ pub use batch::{
     AttentionKind, AttentionSpan, Batch, Embeddings, EncodedMedia, Input, LogitRows, Logits, MediaSlice,
     Position, SequenceInput, SequenceLogits,
 };
-pub use causal_lm::{CausalLm, ModelInfo, ModelOutput};
+pub use causal_lm::{CausalLm, ModelInfo};
 pub use checkpoint::TensorInfo;
 pub use config::{GenerationConfig, ModelConfig, RopeParameters, TokenIds};
 pub use embedding_config::{
-    CrossEncoderConfig, Dense, EmbeddingConfig, EmbeddingLayer, Pooling, ScoreActivation, normalized,
+    CrossEncoderConfig, Dense, EmbeddingConfig, EmbeddingLayer, ScoreActivation, normalized,
 };
 pub use encoders::EncoderFamily;
 pub use error::{BatchProblem, Error, Result};
@@ -55,5 +55,5 @@ pub use model_folder::{
     ChatTemplateSource, Footprint, InputRecorder, LoadOptions, LoadedModel, ModelFolder, Parameters,
 };
 pub use prefetch::{PrefetchMeasurement, choose_prefetch_plan};
-pub use spec::{AttentionShape, Direction};
+pub use spec::{AttentionShape, Direction, ModelOutput, Pooling};
 pub use vision::{ALL_VISION_FAMILIES, VisionFamily};

@@ -207,8 +207,8 @@ impl Tokenizer {
     }
 
     /// Encodes two texts as one input of a cross-encoder, with the tokens that the file's post-processor puts
-    /// around and between them. If there are more than `max_tokens`, the end of the longer text is cut off, and
-    /// of both where that is not enough.
+    /// around and between them. If there are more than `max_tokens`, the end of the longer text is cut off,
+    /// and of both where that is not enough.
     ///
     /// # Errors
     /// [`Error::Library`] when the tokenizer library fails on the texts.

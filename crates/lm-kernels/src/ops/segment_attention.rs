@@ -19,8 +19,8 @@ pub(super) const OP: Op =
 /// Rows whose scores the portable body computes at a time.
 const TILE: usize = 256;
 
-/// Lets each row attend to all rows of its own segment, or with `reach` to those at most so far from it on both
-/// sides (a symmetric window); segments are `lengths` rows each, one after another.
+/// Lets each row attend to all rows of its own segment, or with `reach` to those at most so far from it on
+/// both sides (a symmetric window); segments are `lengths` rows each, one after another.
 ///
 /// Memory beyond inputs and output is linear in the rows: scores of all pairs of rows are never stored.
 ///

@@ -8,11 +8,10 @@ use serde::Deserialize;
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param};
 use crate::config::{ModelConfig, unsupported};
-use crate::embedding_config::Pooling;
 use crate::gguf::{GgufArchitecture, put_classifier, rows};
 use crate::spec::{
     Bias, ClassifierActivation, ClassifierDense, ClassifierNorm, ClassifierSpec, DecoderSpec, Direction,
-    EmbeddingNorm, EncoderSpec, Mlp, NormKind, NormPlacement, OutputHead, OutputNorm, PositionTable,
+    EmbeddingNorm, EncoderSpec, Mlp, NormKind, NormPlacement, OutputHead, OutputNorm, Pooling, PositionTable,
 };
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {

@@ -1,7 +1,7 @@
-//! ModernBERT: an encoder with pre-norm blocks, RoPE, a gated feed-forward block and a symmetric window in two
-//! of three layers; its norms have no bias. Source: arXiv 2412.13663; `config.json` of
-//! answerdotai/ModernBERT-base and Alibaba-NLP/gte-modernbert-base; `ModernBertConfig` of transformers for the
-//! defaults.
+//! ModernBERT: an encoder with pre-norm blocks, RoPE, a gated feed-forward block and a symmetric window in
+//! two of three layers; its norms have no bias. Source: arXiv 2412.13663; `config.json` of
+//! answerdotai/ModernBERT-base and Alibaba-NLP/gte-modernbert-base; `ModernBertConfig` of transformers for
+//! the defaults.
 
 use lm_formats::Result;
 use serde::Deserialize;
@@ -9,12 +9,11 @@ use serde::Deserialize;
 use super::{Architecture, BASE};
 use crate::checkpoint::{LayerParam, Param, Piece, TensorLocation, hugging_face_name};
 use crate::config::{ModelConfig, unsupported};
-use crate::embedding_config::Pooling;
 use crate::gguf::GgufArchitecture;
 use crate::spec::{
     AttentionLayer, Bias, ClassifierActivation, ClassifierDense, ClassifierNorm, ClassifierSpec, DecoderSpec,
-    Direction, EmbeddingNorm, EncoderSpec, Mixer, NormKind, NormPlacement, OutputHead, RopesByType, Window,
-    activation, windows,
+    Direction, EmbeddingNorm, EncoderSpec, Mixer, NormKind, NormPlacement, OutputHead, Pooling, RopesByType,
+    Window, activation, windows,
 };
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {

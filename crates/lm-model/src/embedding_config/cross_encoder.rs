@@ -70,8 +70,8 @@ struct TokenizerKeys {
 }
 
 impl TokenizerKeys {
-    /// Returns true if transformers' tokenizer gives the types of tokens: it is asked to, or is BERT's, which a
-    /// folder without a class has, too, if its model can tell types apart.
+    /// Returns true if transformers' tokenizer gives the types of tokens: it is asked to, or is BERT's, which
+    /// a folder without a class has, too, if its model can tell types apart.
     fn give_types(&self) -> bool {
         match (&self.model_input_names, &self.tokenizer_class) {
             (Some(names), _) => names.iter().any(|name| name == "token_type_ids"),

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::dense::Dense;
-use super::{EmbeddingConfig, EmbeddingLayer, Pooling};
+use super::{EmbeddingConfig, EmbeddingLayer};
 use crate::config::{ModelConfig, shown};
 use crate::error::{Error, Result};
+use crate::spec::Pooling;
 
 /// Name of the pooled vector among the values that modules pass on.
 pub(super) const VECTOR: &str = "sentence_embedding";

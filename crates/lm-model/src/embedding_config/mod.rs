@@ -4,14 +4,15 @@
 mod cross_encoder;
 mod dense;
 mod folder;
-mod pooling;
+mod normalized;
 
 use std::collections::BTreeMap;
 
 pub use self::cross_encoder::{CrossEncoderConfig, ScoreActivation};
 pub use self::dense::Dense;
 pub(crate) use self::folder::{POOLING_TYPE, files};
-pub use self::pooling::{Pooling, normalized};
+pub use self::normalized::normalized;
+use crate::spec::Pooling;
 
 /// Names under which folders store the prompt for documents, the most usual first, as `encode_document` of
 /// sentence-transformers looks them up.

@@ -77,7 +77,8 @@ pub(crate) fn put_biases(model: &Description<'_>, config: &mut Map<String, Value
     }
 }
 
-/// Sets the kind of a checkpoint with a classifier, and its number of labels; `tensor` is its last projection.
+/// Sets the kind of a checkpoint with a classifier, and its number of labels; `tensor` is its last
+/// projection.
 pub(crate) fn put_classifier(model: &Description<'_>, config: &mut Map<String, Value>, tensor: &str) {
     if let Some(labels) = rows(model, tensor) {
         config.insert("architectures".to_owned(), json!(["ForSequenceClassification"]));

@@ -24,14 +24,13 @@ use lm_kernels::WeightFormat;
 use lm_tokenizer::{TokenId, Tokenizer};
 
 use crate::architectures::{self, Architecture};
-use crate::causal_lm::ModelOutput;
 use crate::checkpoint::{Checkpoint, TensorInfo};
 use crate::config::{GenerationConfig, ModelConfig, unsupported};
 use crate::embedding_config::{CrossEncoderConfig, EmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::gguf_model::GgufModel;
 use crate::gguf_projector::Projector;
-use crate::spec::{DecoderSpec, Direction};
+use crate::spec::{DecoderSpec, Direction, ModelOutput};
 
 pub use self::chat_template::ChatTemplateSource;
 pub use self::footprint::Footprint;

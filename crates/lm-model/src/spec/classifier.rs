@@ -3,10 +3,9 @@ use lm_kernels::Activation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::Bias;
+use super::{Bias, Pooling};
 use crate::checkpoint::{Param, Piece};
 use crate::config::{ModelConfig, invalid};
-use crate::embedding_config::Pooling;
 
 /// Head that maps the pooled hidden states of a text to the logits of labels, in place of the output head.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,8 +14,10 @@ mod layer_types;
 mod mamba2;
 mod mamba2_keys;
 mod mlp;
+mod model_output;
 mod norms;
 mod per_layer;
+mod pooling;
 mod rope;
 mod short_conv;
 
@@ -37,15 +39,16 @@ pub(crate) use mlp::{
     DENSE, DenseBranch, GatedParams, GatedSpec, Mlp, PlainActivation, PlainSpec, Sparsity, activation,
     xielu_of,
 };
+pub use model_output::ModelOutput;
 pub(crate) use norms::{NormKind, NormPlacement, NormWeight, OutputNorm};
 pub(crate) use per_layer::PerLayerInputs;
+pub use pooling::Pooling;
 pub(crate) use rope::{QueryTemperature, RopeAxes, RopeScaling, RopeSpec};
 pub(crate) use short_conv::ShortConvLayer;
 
 use lm_formats::Result;
 use lm_kernels::{CacheLayout, HeadOrder, LayerCache};
 
-use crate::causal_lm::ModelOutput;
 use crate::checkpoint::{LayerParam, Param};
 use crate::config::ModelConfig;
 

@@ -8,11 +8,12 @@ use super::noise::Noise;
 use super::random::{HEAD_DIM, Random};
 use super::script::{Reply, Script};
 use crate::batch::{Batch, Embeddings, Logits, SequenceInput};
-use crate::causal_lm::{CausalLm, ModelInfo, ModelOutput};
+use crate::causal_lm::{CausalLm, ModelInfo};
 use crate::decoder::layout::logit_rows;
 use crate::decoder::validate::{BatchLimits, check_batch, check_embeddings};
 use crate::error::{Error, Result};
 use crate::spec::Direction;
+use crate::spec::ModelOutput;
 
 const HIDDEN_SIZE: usize = HEAD_DIM;
 const CONTEXT_LEN: usize = 4096;

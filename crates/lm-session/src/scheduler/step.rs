@@ -85,7 +85,8 @@ impl Scheduler {
         rows
     }
 
-    /// Chooses the prompts of a model that reads them in one call: the first one, and those that fit beside it.
+    /// Chooses the prompts of a model that reads them in one call: the first one, and those that fit beside
+    /// it.
     fn whole_prompts(&self, candidates: &[usize]) -> Vec<usize> {
         let mut left = self.prompt_rows();
         let rows = candidates.iter().enumerate().map(|(at, &index)| {

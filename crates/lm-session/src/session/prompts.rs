@@ -50,8 +50,8 @@ impl RunningPrompt {
     }
 }
 
-/// Results of `items`, in order. Up to 8 run or wait at a time, or 64 of a bidirectional model, as one batch if
-/// they fit.
+/// Results of `items`, in order. Up to 8 run or wait at a time, or 64 of a bidirectional model, as one batch
+/// if they fit.
 pub(super) fn in_order<I, R, T>(
     engine: &Engine,
     items: impl IntoIterator<Item = I>,

@@ -1,5 +1,5 @@
-//! WordPiece (`bert`): words of the normalised text, cut into the longest pieces. Files mark the first piece of
-//! a word with `▁`, where `vocab.txt` marks the later ones with `##`.
+//! WordPiece (`bert`): words of the normalised text, cut into the longest pieces. Files mark the first piece
+//! of a word with `▁`, where `vocab.txt` marks the later ones with `##`.
 
 use lm_formats::GgufMetadata;
 use tokenizers::decoders::wordpiece::WordPiece as WordPieceDecoder;

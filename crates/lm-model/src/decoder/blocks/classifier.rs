@@ -2,7 +2,7 @@ use burn::tensor::Tensor;
 
 use super::load_norm;
 use crate::checkpoint::{Param, Piece};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loader::WeightLoader;
 use crate::nn::{Linear, Norm, activated};
 use crate::spec::{Bias, ClassifierActivation, ClassifierNorm, ClassifierSpec, DecoderSpec};
@@ -23,7 +23,7 @@ impl Classifier {
         let mut linear = |param: fn(Piece) -> Param, rows: usize, bias: Bias| {
             let weight = loader.float_matrix(param(Piece::Weight), rows, hidden)?;
             let bias = bias.if_present(|| loader.vector(param(Piece::Bias), rows))?;
-            Ok::<_, crate::Error>(Linear { weight, bias })
+            Ok::<_, Error>(Linear { weight, bias })
         };
         let output = linear(Param::Classifier, classifier.labels, classifier.bias)?;
         let dense = match classifier.dense {

@@ -26,13 +26,13 @@ use self::settings::settings;
 use self::tensors::{Contents, NewTensor, plan};
 use super::GgufModel;
 use crate::architectures::{self, Architecture};
-use crate::causal_lm::ModelOutput;
 use crate::checkpoint::Checkpoint;
 use crate::config::{ModelConfig, unsupported};
 use crate::error::{Error, Result, io_error};
 use crate::gguf::Settings;
 use crate::loader::{LoadPhase, LoadProgress};
 use crate::spec::DecoderSpec;
+use crate::spec::ModelOutput;
 
 pub(crate) use self::tensors::matrix_name;
 pub(crate) use self::texts::Texts;

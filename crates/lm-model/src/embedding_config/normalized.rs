@@ -1,16 +1,4 @@
-//! Pooling of hidden states, and normalisation.
-
-/// Reduction of the hidden states of a text to one vector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Pooling {
-    /// Mean over all tokens.
-    #[default]
-    Mean,
-    /// The last token.
-    Last,
-    /// The first token.
-    Cls,
-}
+//! Normalisation of embeddings.
 
 /// Scales `values` to length 1; zeros stay zeros.
 ///
