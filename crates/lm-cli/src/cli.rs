@@ -12,7 +12,7 @@ use crate::commands::mcp;
 #[cfg(feature = "serve")]
 use crate::commands::serve;
 use crate::commands::{
-    batch, bench, chat, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect, list, logits,
+    batch, bench, chat, conversations, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect, list, logits,
     parse, pull, replay, rerank, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
@@ -41,6 +41,8 @@ pub struct Cli {
 enum Command {
     /// Talk to a model, turn by turn
     Chat(chat::Args),
+    /// List, search, show, export, import and delete the kept conversations
+    Conversations(conversations::Args),
     /// Answer one prompt
     Generate(generate::Args),
     /// Serve models over HTTP, to clients of OpenAI, Anthropic and Ollama
@@ -107,6 +109,7 @@ impl Cli {
     pub fn run(self, interrupt: &Interrupt) -> Result<ExitCode> {
         match self.command {
             Command::Chat(args) => return chat::run(&args, interrupt),
+            Command::Conversations(args) => return conversations::run(&args),
             Command::Generate(args) => generate::run(&args, interrupt)?,
             #[cfg(feature = "serve")]
             Command::Serve(args) => serve::run(&args, interrupt)?,

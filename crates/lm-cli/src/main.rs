@@ -12,6 +12,8 @@ mod file_url;
 mod interrupt;
 mod json_file;
 mod json_lines;
+mod kept_message;
+mod kept_store;
 mod lines;
 mod locate;
 mod log;

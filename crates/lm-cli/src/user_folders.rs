@@ -14,6 +14,15 @@ pub fn cache() -> Option<PathBuf> {
     }
 }
 
+/// Folder for what the user keeps, such as conversations.
+pub fn data() -> Option<PathBuf> {
+    if cfg!(any(windows, target_os = "macos")) {
+        state()
+    } else {
+        folder("XDG_DATA_HOME").or_else(|| folder("HOME").map(|home| home.join(".local/share")))
+    }
+}
+
 /// Folder for state that outlives the program, such as histories.
 pub fn state() -> Option<PathBuf> {
     if cfg!(windows) {

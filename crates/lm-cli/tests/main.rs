@@ -4,6 +4,7 @@ mod batch;
 mod chat;
 mod chat_media;
 mod cli;
+mod conversations;
 mod embed;
 mod generate;
 mod gguf;

@@ -36,6 +36,26 @@ export class Api {
     return (await this.#post("v1/tools/call", { name, arguments: values }, signal)).json();
   }
 
+  /** Lists the kept conversations, or those that a search finds. */
+  async listChats(parameters) {
+    return (await this.#fetch(`v1/chats?${new URLSearchParams(parameters)}`)).json();
+  }
+
+  /** Fetches a kept conversation. */
+  async readChat(id) {
+    return (await this.#fetch(`v1/chats/${encodeURIComponent(id)}`)).json();
+  }
+
+  /** Changes or creates a kept conversation. */
+  async changeChat(id, change, options = {}) {
+    await this.#post(`v1/chats/${encodeURIComponent(id)}`, change, undefined, options);
+  }
+
+  /** Deletes a kept conversation. */
+  async deleteChat(id) {
+    await this.#fetch(`v1/chats/${encodeURIComponent(id)}`, { method: "DELETE" });
+  }
+
   /** Yields the chunks of a streamed chat completion. */
   async *chat(body, signal) {
     const stream = { ...body, stream: true, stream_options: { include_usage: true } };
@@ -49,8 +69,8 @@ export class Api {
     throw new ApiError(0, "the connection ended before the reply was complete");
   }
 
-  #post(path, body, signal) {
-    return this.#fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
+  #post(path, body, signal, options = {}) {
+    return this.#fetch(path, { ...options, method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
   }
 
   async #fetch(path, init = {}) {

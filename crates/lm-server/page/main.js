@@ -1,6 +1,7 @@
 // The page: puts the parts together.
 
 import { Api } from "./api.js";
+import { Chats } from "./chats.js";
 import { Composer } from "./composer.js";
 import { byId, el } from "./dom.js";
 import { startKeyboard } from "./keyboard.js";
@@ -9,7 +10,7 @@ import { Runner } from "./runner.js";
 import { SettingsPanel, inherited } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { showContext } from "./stats.js";
-import { Conversations, remember, remembered } from "./storage.js";
+import { remember, remembered } from "./storage.js";
 import { startTheme } from "./theme.js";
 import { Thread } from "./thread.js";
 import { TOOLS, addServerTools } from "./tools.js";
@@ -20,7 +21,7 @@ import { append, newConversation, path, remove, select } from "./tree.js";
 const SAVE_MS = 1000;
 
 const api = new Api(askKey);
-const conversations = new Conversations(notify);
+const conversations = new Chats(api, notify);
 let models = [];
 let current = newConversation(inherited(remembered("settings")));
 /** A frame is under way, and another one is wanted after it. */
@@ -75,9 +76,9 @@ const composer = new Composer({
 const settings = new SettingsPanel(() => settingsChanged({}));
 
 const sidebar = new Sidebar(conversations, {
-  open: show,
-  rename: (conversation, title) => save(Object.assign(conversation, { title })),
-  exportOne: (conversation) => exportFile([conversation], "lm-conversation.json"),
+  open: ({ id }) => withLoaded(id, show),
+  rename: ({ id }, title) => withLoaded(id, (conversation) => save(Object.assign(conversation, { title }))),
+  exportOne: ({ id }) => withLoaded(id, (conversation) => exportFile([conversation], "lm-conversation.json")),
   async remove(conversation) {
     runner.stop(conversation);
     await conversations.delete(conversation.id);
@@ -85,6 +86,22 @@ const sidebar = new Sidebar(conversations, {
     sidebar.render(current.id);
   },
 });
+
+/** Does something with a conversation and its messages. */
+async function withLoaded(id, action) {
+  try {
+    await action(await conversations.load(id));
+  } catch (error) {
+    notify(`The conversation cannot be read: ${error.message}`);
+  }
+}
+
+/** Shows what other programs have changed, such as `lm chat`. */
+async function refresh() {
+  const changed = await conversations.refresh((conversation) => runner.isRunning(conversation));
+  if (changed.includes(current.id)) await withLoaded(current.id, show);
+  else sidebar.render(current.id);
+}
 
 /** Adds a message of the user, at the end or as another branch after `parent`, and lets the model answer. */
 function say(text, media = [], parent) {
@@ -213,7 +230,7 @@ async function importFiles({ target }) {
 }
 
 function close() {
-  for (const conversation of conversations.list()) if (runner.isRunning(conversation)) save(conversation);
+  for (const conversation of conversations.list()) if (runner.isRunning(conversation)) conversations.save(conversation, true);
   closing = true;
 }
 
@@ -232,13 +249,15 @@ byId("new-chat").addEventListener("click", startNew);
 byId("new-chat-top").addEventListener("click", startNew);
 byId("model").addEventListener("change", ({ target }) => settingsChanged({ model: target.value }));
 byId("suggestions").addEventListener("click", suggestion);
-byId("export-all").addEventListener("click", () => exportFile(conversations.list(), "lm-conversations.json"));
+byId("export-all").addEventListener("click", () => conversations.all().then((all) => exportFile(all, "lm-conversations.json"), ({ message }) => notify(message)));
 byId("import").addEventListener("click", () => byId("import-file").click());
 byId("import-file").addEventListener("change", importFiles);
 addEventListener("pagehide", close);
+addEventListener("focus", refresh);
 addEventListener("pageshow", () => (closing = false));
 await conversations.open();
-show(conversations.get(remembered("current")) ?? current);
+if (conversations.get(remembered("current"))) await withLoaded(remembered("current"), show);
+else show(current);
 await loadModels();
 await loadTools();
 document.body.dataset.ready = "true";

@@ -9,24 +9,44 @@ export class Sidebar {
   #search = byId("search");
   #rows = new Map();
   #current = null;
+  /** Conversations that the search has found; null without a search. */
+  #found = null;
 
   constructor(conversations, actions) {
     this.#conversations = conversations;
     this.#actions = actions;
-    this.#search.addEventListener("input", () => this.render(this.#current));
+    this.#search.addEventListener("input", () => this.#find());
   }
 
   /** Shows the list; `current` is the id of the shown conversation. */
   render(current) {
     this.#current = current;
-    const words = this.#search.value.trim().toLowerCase();
-    const all = this.#conversations.list();
-    const found = words ? all.filter((conversation) => matches(conversation, words)) : all;
-    setChildren(byId("conversations"), found.map((conversation) => this.#row(conversation)));
+    const words = this.#search.value.trim();
+    const found = this.#found?.map(({ id }) => this.#conversations.get(id)).filter(Boolean) ?? this.#conversations.list();
+    const { more } = this.#conversations;
+    const rows = found.map((conversation) => this.#row(conversation));
+    if (more && !this.#found) rows.push(this.#more(more));
+    setChildren(byId("conversations"), rows);
     const empty = byId("no-conversations");
     empty.hidden = found.length > 0;
     empty.textContent = words ? "Nothing found" : "No conversations yet";
     for (const id of this.#rows.keys()) if (!this.#conversations.get(id)) this.#rows.delete(id);
+  }
+
+  async #find() {
+    const words = this.#search.value.trim();
+    const found = words ? await this.#conversations.search(words) : null;
+    if (words !== this.#search.value.trim()) return;
+    this.#found = found;
+    this.render(this.#current);
+  }
+
+  #more(number) {
+    const show = async () => {
+      await this.#conversations.showMore();
+      this.render(this.#current);
+    };
+    return el("li", {}, el("button", { type: "button", class: "open", onclick: show }, `Show more (${number})`));
   }
 
   #row(conversation) {
@@ -84,8 +104,4 @@ export class Sidebar {
     row.element.append(question);
     no.focus();
   }
-}
-
-function matches({ title, nodes }, words) {
-  return title.toLowerCase().includes(words) || Object.values(nodes).some(({ content }) => content.toLowerCase().includes(words));
 }

@@ -35,17 +35,17 @@ export function parseFile(text) {
   }
   if (value?.format !== FORMAT || value.version !== 1) throw new Error(`the file is no export of this page: "format" is not "${FORMAT}", version 1`);
   if (!Array.isArray(value.conversations)) throw new Error('"conversations" is not an array');
-  return value.conversations.map((conversation, index) => checked(conversation, `conversations[${index}]`));
+  return value.conversations.map((conversation, index) => ({ ...checkedConversation(conversation, `conversations[${index}]`), id: newId("c") }));
 }
 
-function checked(value, at) {
+/** Returns what is valid in a conversation from a file or a server, without its id; throws an error that describes the fault. */
+export function checkedConversation(value, at) {
   const { title, created, updated, settings, nodes, selected } = value ?? {};
   if (typeof nodes !== "object" || nodes === null) throw new Error(`${at}.nodes is not an object`);
   const checkedNodes = Object.entries(nodes).map(([id, node]) => [id, checkedNode(node, id, nodes, `${at}.nodes.${id}`)]);
   const time = (value) => (Number.isFinite(value) ? value : Date.now());
   const known = Object.entries(selected ?? {}).filter(([, child]) => Object.hasOwn(nodes, child));
   return {
-    id: newId("c"),
     title: typeof title === "string" ? title.slice(0, 200) : "",
     created: time(created),
     updated: time(updated),
@@ -62,9 +62,12 @@ function checkedNode(node, id, nodes, at) {
   if (!ROLES.includes(role)) throw new Error(`${at}.role is not one of ${ROLES.join(", ")}`);
   if (typeof content !== "string") throw new Error(`${at}.content is not a text`);
   const base = { id, parent, role, content };
-  if (role === "tool") return { ...base, call: String(node.call), name: String(node.name), outcome: String(node.outcome) };
-  return role === "user" ? { ...base, media: media(node, at) } : { ...base, ...reply(node, at) };
+  if (role === "tool") return { ...base, call: String(node.call), name: String(node.name), outcome: String(node.outcome), ...parts(node) };
+  return role === "user" ? { ...base, media: media(node, at), ...(node.dropped > 0 && { dropped: node.dropped }) } : { ...base, ...reply(node, at) };
 }
+
+/** Images and audio of a result; `json` says that its text was a JSON value. */
+const parts = ({ parts, json }) => ({ ...(Array.isArray(parts) && { parts }), ...(json === true && { json }) });
 
 function media({ media = [] }, at) {
   if (!Array.isArray(media) || !media.every(kindOf)) throw new Error(`${at}.media is not an array of data URLs`);

@@ -99,9 +99,10 @@ export function toMessages(nodes, system) {
 }
 
 /** Images and audio come before the text, as templates expect. */
-function userContent({ content, media = [] }) {
-  if (!media.length) return content;
+function userContent({ content, media = [], dropped = 0 }) {
+  if (!media.length && !dropped) return content;
   const parts = media.map(toPart);
+  if (dropped) parts.push({ type: "text", text: `[${dropped} images or audio clips, not kept]\n` });
   return content ? [...parts, { type: "text", text: content }] : parts;
 }
 

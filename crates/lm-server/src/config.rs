@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lm_api::Limits;
@@ -32,6 +33,11 @@ pub struct ServerConfig {
     pub parallel: usize,
     /// Tools that the server runs for its clients. Default: none.
     pub tools: ServedTools,
+    /// Store of the conversations of the page, each key's own; without keys those of [`Owner::local`], which
+    /// everybody who reaches the server then sees. Default: none, and the page keeps them in the browser.
+    ///
+    /// [`Owner::local`]: lm_store::Owner::local
+    pub store: Option<Arc<lm_store::Store>>,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
 }
@@ -46,6 +52,7 @@ impl Default for ServerConfig {
             allowed_origins: Vec::new(),
             parallel: 64,
             tools: ServedTools::default(),
+            store: None,
             limits: ServerLimits::default(),
         }
     }

@@ -33,6 +33,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/calculator.js", SCRIPT, "calculator.js";
     "/page/call_view.js", SCRIPT, "call_view.js";
     "/page/chat.css", CSS, "chat.css";
+    "/page/chats.js", SCRIPT, "chats.js";
     "/page/composer.js", SCRIPT, "composer.js";
     "/page/demo_tools.js", SCRIPT, "demo_tools.js";
     "/page/dom.js", SCRIPT, "dom.js";

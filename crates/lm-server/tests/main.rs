@@ -4,6 +4,7 @@ mod access;
 mod agents;
 mod any_body;
 mod background_streams;
+mod chats;
 mod clients;
 mod compaction;
 mod conversations;

@@ -15,6 +15,10 @@ use serde_json::{Value, json};
 /// ChatML with tools in the Hermes format.
 const TEMPLATE: &str = include_str!("../../../testdata/templates/hermes.jinja");
 
+/// A reply in Markdown.
+const FIRST: &str = "# Reply one\n\nWith **bold**, a [link](https://example.com) and\n\n- apple\n- pear\n\n```js\nlet x = 1 < 2;\n```\n\n\
+       | a | b |\n|---|---|\n| 1 | 2 |\n";
+
 /// Serves a model that gives these replies, with calls in the Hermes format.
 fn scripted<const N: usize>(replies: [&'static str; N], config: ServerConfig) -> Running {
     let engine = scripted_engine(replies);
@@ -74,10 +78,17 @@ fn modules_work_without_a_browser() {
 
 #[test]
 fn chats_render_branch_and_persist() {
-    const FIRST: &str = "# Reply one\n\nWith **bold**, a [link](https://example.com) and\n\n- apple\n- pear\n\n```js\nlet x = 1 < 2;\n```\n\n\
-                         | a | b |\n|---|---|\n| 1 | 2 |\n";
     let replies = [FIRST, "Reply two", "Reply three", "Reply four", "Reply five"];
     drive("chat.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn conversations_are_those_of_the_server() {
+    let config = || ServerConfig { store: Some(crate::support::store()), ..ServerConfig::default() };
+    drive("store.mjs", || scripted(["Reply one", "Reply two"], config()));
+    // The page works as with those of the browser.
+    let replies = [FIRST, "Reply two", "Reply three", "Reply four", "Reply five"];
+    drive("chat.mjs", || scripted(replies, config()));
 }
 
 #[test]

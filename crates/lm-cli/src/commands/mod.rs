@@ -3,6 +3,7 @@
 pub mod batch;
 pub mod bench;
 pub mod chat;
+pub mod conversations;
 pub mod convert;
 pub mod detokenize;
 pub mod embed;

@@ -21,6 +21,9 @@ pub fn start(args: &[&str]) -> Child {
         .args(args)
         .env_remove("LM_LOG")
         .env_remove("COLUMNS")
+        .env_remove("LM_STORE")
+        // The conversations of who runs the tests are not theirs.
+        .env("XDG_DATA_HOME", env!("CARGO_TARGET_TMPDIR"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -26,7 +26,7 @@ impl Terminal {
         let mut command = Command::new("sh");
         command.args(["-c", &format!("exec \"$0\" \"$@\" {redirect}"), env!("CARGO_BIN_EXE_lm")]).args(args);
         command.env("XDG_STATE_HOME", state).env("HOME", state).env("TERM", "xterm").env("NO_COLOR", "1");
-        command.env_remove("LM_LOG");
+        command.env_remove("LM_LOG").env_remove("LM_STORE").env_remove("XDG_DATA_HOME");
         let options = Options::new().timeout_ms(Some(TIMEOUT_MS)).strip_ansi_escape_codes(true);
         Self { session: spawn_with_options(command, options).expect("the program starts") }
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use axum::extract::{Request, State};
-use axum::http::Uri;
+use axum::http::{HeaderMap, Uri};
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
 use axum::middleware::Next;
@@ -19,7 +19,7 @@ pub(crate) async fn host(
     request: Request,
     next: Next,
 ) -> Result<Response, ErrorResponse> {
-    let Some(authority) = authority(&request) else {
+    let Some(authority) = authority(request.headers(), request.uri()) else {
         let message = "the header `Host` is missing, given twice or invalid";
         return Err(ApiError::refused(400, "invalid_request_error", message).into());
     };
@@ -34,13 +34,13 @@ pub(crate) async fn host(
 
 /// Authority of a request: from its address, or else the header `Host`. `None` for several headers: a proxy
 /// before this server may have read another one of them.
-pub(super) fn authority(request: &Request) -> Option<Authority> {
-    let mut hosts = request.headers().get_all(HOST).iter();
+pub(super) fn authority(headers: &HeaderMap, uri: &Uri) -> Option<Authority> {
+    let mut hosts = headers.get_all(HOST).iter();
     let (first, further) = (hosts.next(), hosts.next());
     if further.is_some() {
         return None;
     }
-    let of_uri = Uri::authority(request.uri()).cloned();
+    let of_uri = Uri::authority(uri).cloned();
     of_uri.or_else(|| first?.to_str().ok()?.parse().ok()).filter(has_valid_port)
 }
 

@@ -6,6 +6,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use lm_api::ApiError;
+use sha2::{Digest, Sha256};
 
 use crate::response::ErrorResponse;
 use crate::state::SharedApp;
@@ -25,6 +26,12 @@ pub(crate) async fn key(State(app): State<SharedApp>, request: Request, next: Ne
     // The body is not read, so the connection ends here: a client that reused it would lose its next request.
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// SHA-256 digest of the key of a request that has passed [`key`]; `None` for a server without keys.
+pub(crate) fn key_digest(app: &SharedApp, headers: &HeaderMap) -> Option<[u8; 32]> {
+    let key = sent(headers).filter(|_| !app.config.keys.is_empty())?;
+    Some(Sha256::digest(key).into())
 }
 
 /// Key of a request.

@@ -2,6 +2,7 @@
 
 use axum::extract::{Request, State};
 use axum::http::header::ORIGIN;
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderValue, Method, Uri};
 use axum::middleware::Next;
@@ -29,13 +30,26 @@ pub(crate) async fn origin(
 /// Error of a request of a foreign page.
 fn refusal(app: &SharedApp, request: &Request) -> Option<ApiError> {
     let origin = request.headers().get(ORIGIN).filter(|origin| !is_allowed(app, origin))?;
-    if parsed(origin).is_some_and(|page| authority(request).is_some_and(|own| page == own)) {
+    if parsed(origin).is_some_and(|page| authority(request.headers(), request.uri()).is_some_and(|own| page == own)) {
         return None;
     }
     let message = format!(
         "web pages of {origin:?} may not use this server; it can be started with --allow-origin ORIGIN"
     );
     Some(ApiError::refused(403, "permission_error", message))
+}
+
+/// Refuses requests of other pages than that of this server, also of those of this machine: what it keeps of
+/// its user is for its own page, and for pages of origins that it was given by name.
+pub(crate) fn own_page(app: &SharedApp, parts: &Parts) -> Result<(), ApiError> {
+    let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(()) };
+    let own = authority(&parts.headers, &parts.uri);
+    let is_named = |allowed: &String| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes());
+    if parsed(origin).is_some_and(|page| Some(page) == own) || app.config.allowed_origins.iter().any(is_named) {
+        return Ok(());
+    }
+    let message = format!("web pages of {origin:?} may not read the conversations of this server");
+    Err(ApiError::refused(403, "permission_error", message))
 }
 
 /// Responses to CORS preflight requests.

@@ -3,6 +3,7 @@
 mod body;
 mod chat;
 mod chat_completions;
+mod chats;
 mod completions;
 mod conversations;
 mod embeddings;

@@ -7,7 +7,7 @@ use lm_api::{
 };
 
 use super::{
-    chat_completions, completions, conversations, embeddings, health, llama_cpp, messages, metrics, models,
+    chat_completions, chats, completions, conversations, embeddings, health, llama_cpp, messages, metrics, models,
     ollama, openapi, rerank, responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
@@ -170,6 +170,17 @@ pub(crate) const ROUTES: &[Route] = &[
         .answers(&[(200, Json("OllamaModel"))]),
     Route::get("/api/version", |m| on(m, ollama::version), OLLAMA, "Shows the version of the API.")
         .answers(&[(200, Json("Version"))]),
+    Route::get("/v1/chats", |m| on(m, chats::list), SERVER, "Lists the kept conversations, or finds some.")
+        .query(chats::LIST)
+        .answers(&[(200, Json("ChatList"))]),
+    Route::get("/v1/chats/{id}", |m| on(m, chats::show), SERVER, "Shows a kept conversation.")
+        .answers(&[(200, Json("Chat"))]),
+    Route::post("/v1/chats/{id}", |m| on(m, chats::change), SERVER, "Changes or creates a kept conversation.")
+        .body(&chats::CHANGE)
+        .answers(&[(200, Json("ChangedChat"))]),
+    Route::get("/v1/chats/{id}", |m| on(m, chats::delete), SERVER, "Deletes a kept conversation.")
+        .delete()
+        .answers(&[(200, Json("DeletedChat"))]),
     Route::get("/v1/tools", |m| on(m, tools::list), SERVER, "Lists the tools that the server runs.")
         .answers(&[(200, Json("ToolList"))]),
     Route::post("/v1/tools/call", |m| on(m, tools::call), SERVER, "Runs a tool.")

@@ -13,7 +13,8 @@ const { callError, runCall } = await load("tools");
 const { inherited } = await load("settings");
 const { mimeOf } = await load("media");
 const tree = await load("tree");
-const { parseFile } = await load("transfer");
+const { Chats } = await load("chats");
+const { checkedConversation, parseFile } = await load("transfer");
 
 test("an event stream parses the same wherever it is cut", () => {
   const text = ": comment\r\ndata: one\r\n\r\ndata:two\ndata: three\n\nevent: x\rdata: four\r\rdata: no end";
@@ -184,4 +185,78 @@ test("a file is what its bytes say", () => {
   ]) {
     assert.equal(mimeOf(bytes(text)), type, text);
   }
+});
+
+test("what a server sends is checked", () => {
+  const nodes = { a: { id: "a", parent: null, role: "user", content: "x", media: ["data:image/png;base64,AA=="], dropped: 2 }, b: { id: "b", parent: "a", role: "assistant", content: "y", calls: 3 } };
+  assert.throws(() => checkedConversation({ nodes }, "conversation"), { message: "conversation.nodes.b.calls is not an array of calls" });
+  delete nodes.b.calls;
+  const read = checkedConversation({ id: "c", nodes, settings: { system: 3, allowed: ["delete_all"] } }, "conversation");
+  assert.deepEqual([read.settings.allowed, read.settings.system, read.id], [[], "", undefined]);
+  assert.deepEqual(tree.toMessages(tree.path(read), "")[0].content[1], { type: "text", text: "[2 images or audio clips, not kept]\n" });
+});
+
+/** A server in memory that records what is sent to it. */
+function fakeServer() {
+  const chats = new Map();
+  const sent = [];
+  return {
+    chats,
+    sent,
+    async listChats({ search }) {
+      const rows = [...chats.values()].map(({ id, title, updated }) => ({ id, title, updated }));
+      return { kept: true, total: chats.size, data: search ? rows.filter(({ title }) => title.includes(search)) : rows };
+    },
+    readChat: async (id) => structuredClone(chats.get(id)),
+    async changeChat(id, change) {
+      sent.push(change);
+      if (!change.create && !chats.has(id)) throw Object.assign(new Error("unknown"), { status: 404 });
+      const { nodes = {}, selected = {}, settings = {}, title = "" } = chats.get(id) ?? {};
+      for (const removed of change.removed ?? []) delete nodes[removed];
+      const merged = { ...nodes, ...structuredClone(change.nodes ?? {}) };
+      chats.set(id, { id, created: 1, updated: change.updated, title: change.title ?? title, settings: change.settings ?? settings, nodes: merged, selected: { ...selected, ...change.selected } });
+    },
+    async deleteChat(id) {
+      if (!chats.delete(id)) throw Object.assign(new Error("unknown"), { status: 404 });
+    },
+  };
+}
+
+test("the server gets what has changed, once", async () => {
+  globalThis.indexedDB = { open: () => { throw new Error("none"); } };
+  const server = fakeServer();
+  const chats = new Chats(server, () => {});
+  await chats.open();
+  const talk = tree.newConversation({ system: "", tools: [] });
+  const question = tree.append(talk, null, { role: "user", content: "Hello" });
+  await chats.save(talk);
+  assert.deepEqual([server.sent.length, server.sent[0].create, Object.keys(server.sent[0].nodes)], [1, true, [question.id]]);
+  await chats.save(talk);
+  assert.equal(server.sent.length, 1, "nothing has changed");
+  const reply = tree.append(talk, question.id, { role: "assistant", content: "", reasoning: "", calls: [], state: "streaming", stats: null });
+  for (const piece of ["a", "b", "c"]) {
+    reply.content += piece;
+    chats.save(talk);
+  }
+  await chats.save(talk);
+  assert.deepEqual([server.sent.length, server.chats.get(talk.id).nodes[reply.id].content], [3, "abc"], "saves while one is under way are one");
+  assert.equal(server.sent[2].nodes?.[question.id], undefined, "the question is not sent again");
+  tree.remove(talk, reply);
+  await chats.save(talk);
+  assert.deepEqual(server.sent.at(-1).removed, [reply.id]);
+  // Deleted by another program: what the page shows is written again.
+  server.chats.clear();
+  tree.append(talk, question.id, { role: "assistant", content: "again", reasoning: "", calls: [], state: "done", stats: null });
+  await chats.save(talk);
+  assert.deepEqual(Object.values(server.chats.get(talk.id).nodes).map(({ content }) => content), ["Hello", "again"]);
+  await chats.delete(talk.id);
+  await chats.save(talk);
+  assert.deepEqual([server.chats.size, chats.list()], [0, []], "a reply that ends later does not bring it back");
+  // A large conversation goes in parts below the limit of a body.
+  const large = tree.newConversation({});
+  let parent = null;
+  for (let n = 0; n < 8; n += 1) parent = tree.append(large, parent, { role: "user", content: "x".repeat(1.5e6) }).id;
+  const before = server.sent.length;
+  await chats.save(large);
+  assert.deepEqual([server.sent.length - before, Object.keys(server.chats.get(large.id).nodes).length], [4, 8]);
 });

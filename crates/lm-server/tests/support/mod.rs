@@ -26,6 +26,11 @@ const TEMPLATE: &str = "{% for m in messages %}{{ m.role + ': ' + m.content + '\
 const MEDIA: &str = "{% for m in messages %}{{ m.role + ': ' }}{% if m.content is string %}{{ m.content }}{% else %}{% for part in m.content %}\
                         {% if part.type == 'image' %}<tool_response>{% elif part.type == 'audio' %}</tool_response>{% else %}{{ part.text }}{% endif %}{% endfor %}{% endif %}{{ '\n' }}{% endfor %}";
 
+/// An empty store of conversations.
+pub fn store() -> Arc<lm_store::Store> {
+    Arc::new(lm_store::Store::in_memory().expect("a store"))
+}
+
 /// Model of an engine without a chat template, also named `other/name`.
 pub fn model(engine: Engine) -> ServedModel {
     let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));

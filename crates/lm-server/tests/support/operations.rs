@@ -21,7 +21,7 @@ pub struct Operation {
 
 /// Serves what the examples of the document ask for.
 pub fn serve() -> Running {
-    let config = ServerConfig { tools: ServedTools::new(demo), ..ServerConfig::default() };
+    let config = ServerConfig { tools: ServedTools::new(demo), store: Some(super::store()), ..ServerConfig::default() };
     Running::serve(model(scripted_engine(["Hello!"; 64])).alias("pocket"), config)
 }
 
@@ -112,6 +112,12 @@ fn existing(server: &Running, path: &str) -> String {
             let conversation = id(&server.post("/v1/conversations", &created).json());
             let items = server.get(&format!("/v1/conversations/{conversation}/items")).json();
             path.replace("{id}", &conversation).replace("{item}", &id(&items["data"][0]))
+        }
+        Some(("/v1/chats", _)) => {
+            let node = json!({"id": "m1", "parent": null, "role": "user", "content": "Hello"});
+            let chat = json!({"create": true, "title": "A chat", "nodes": {"m1": node}});
+            assert_eq!(server.post("/v1/chats/c1", &chat).status, 200);
+            path.replace("{id}", "c1")
         }
         _ => path,
     };

@@ -1,5 +1,6 @@
 //! `lm chat`: an interactive conversation.
 
+mod kept;
 mod saved;
 mod server_content;
 mod settings;
@@ -11,18 +12,22 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lm_conversation::{ConversationConfig, Overflow, SaveOptions};
 use lm_session::Engine;
+use lm_store::{Owner, Store};
+use lm_template::Message;
 use lm_tools::{Agent, Toolset};
 
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
 use crate::interrupt::{self, Interrupt};
+use crate::kept_store::KeepArgs;
 use crate::lines::{History, Line, Lines, unquoted};
 use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
 use crate::{failure, media, model};
+use kept::Kept;
 use settings::Settings;
 use slash::After;
 use tool_share::ToolShare;
@@ -32,6 +37,7 @@ const EXAMPLES: &str = "\
 Examples:
   lm chat --tools demo
   lm chat ./Qwen3-0.6B --quantize q4 --system 'Answer in one sentence.'
+  lm chat --continue                            the last conversation, also one of the page of lm serve
   lm chat --resume talk.json
   lm chat --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
@@ -76,6 +82,14 @@ pub struct Args {
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
+    /// Continue the last kept conversation
+    #[arg(long = "continue", conflicts_with_all = ["resume", "no_store"])]
+    continues: bool,
+    /// Continue the kept conversation of this title or id; a part of the title is enough
+    #[arg(long, value_name = "TITLE|ID", conflicts_with_all = ["resume", "continues", "no_store"])]
+    open: Option<String>,
+    #[command(flatten)]
+    keep: KeepArgs,
     /// Write the KV cache with /save if it takes at most BYTES, such as 512MB: the chat that resumes need not
     /// prefill it
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
@@ -119,6 +133,9 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let tools = ChatTools::new(tools, servers)?;
     let media = media::read_all(&args.image, &args.audio)?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
+    let is_terminal = lock(&lines).is_terminal();
+    let store = args.store(is_terminal)?;
+    let opened = store.as_ref().map(|store| args.chosen(store)).transpose()?.flatten();
     let folder = model::folder_with(args.model.get(), args.run.load.mmproj.as_deref())?;
     model::check_chat_template(&folder)?;
     media::check_all(&folder, &media)?;
@@ -149,9 +166,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
     let overflow = args.overflow.into();
+    let kept = store.map(|store| Kept::new(store, engine.name()));
     let mut state =
-        State { turns, settings, screen, file: None, save, overflow, media, inserted: Vec::new() };
-    if lock(&lines).is_terminal() {
+        State { turns, settings, screen, kept, file: None, save, overflow, media, inserted: Vec::new() };
+    if is_terminal {
         state.screen.note(&banner(&engine))?;
     }
     if let Some(note) = model::tools_note(state.turns.agent.conversation()) {
@@ -160,7 +178,46 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     if let Some((saved, file)) = resumed.zip(args.resume.as_ref()) {
         slash::resume(saved, file, &mut state)?;
     }
+    if let Some(id) = opened {
+        slash::open_kept(&id, &mut state)?;
+    }
     Chat { state, lines, code: ExitCode::SUCCESS }.run(args.prompt.clone())
+}
+
+impl Args {
+    /// Store of the conversation. Without a terminal it is kept if an option asks for that.
+    ///
+    /// # Errors
+    /// When the store cannot be opened, and an option needs it; otherwise a warning says that nothing is
+    /// kept.
+    fn store(&self, is_terminal: bool) -> Result<Option<Store>> {
+        let needs_store = self.continues || self.open.is_some();
+        let wants_store = needs_store || is_terminal || self.keep.file.is_given();
+        if self.keep.no_store || !wants_store {
+            return Ok(None);
+        }
+        match self.keep.file.open() {
+            Ok(store) => Ok(Some(store)),
+            Err(error) if needs_store => Err(error),
+            Err(error) => {
+                eprintln!("warning: this conversation is not kept: {}", failure::message(&error));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Id of the conversation to continue.
+    fn chosen(&self, store: &Store) -> Result<Option<String>> {
+        let owner = Owner::local();
+        match &self.open {
+            Some(name) => Ok(Some(store.find(&owner, name)?)),
+            None if self.continues => {
+                let last = store.list(&owner, 1, 0)?.pop();
+                Ok(Some(last.context("no conversation is kept yet")?.id))
+            }
+            None => Ok(None),
+        }
+    }
 }
 
 fn banner(engine: &Engine) -> String {
@@ -184,6 +241,8 @@ struct State {
     turns: Turns,
     settings: Settings,
     screen: Screen,
+    /// The conversation in the store, if it is kept.
+    kept: Option<Kept>,
     /// File of the last `/save` or `/load`.
     file: Option<PathBuf>,
     save: SaveOptions,
@@ -193,6 +252,22 @@ struct State {
     media: Vec<MediaFile>,
     /// Texts of servers, which the next message begins with.
     inserted: Vec<String>,
+}
+
+impl State {
+    /// Writes the conversation to the store, with a question whose turn begins. A failure is a note, and the
+    /// next call tries again.
+    fn keep(&mut self, question: Option<&Message>) -> Result<()> {
+        let Some(kept) = &mut self.kept else { return Ok(()) };
+        let conversation = self.turns.agent.conversation();
+        let mut history = conversation.history();
+        history.extend(question.cloned());
+        let system: String = conversation.preface().messages.iter().map(|message| message.content.text()).collect();
+        if let Err(error) = kept.sync(&history, &system) {
+            self.screen.note(&format!("(the conversation is not kept: {})", failure::message(&error)))?;
+        }
+        Ok(())
+    }
 }
 
 /// Loop over the user's lines.
@@ -222,7 +297,9 @@ impl Chat {
                 Line::Cleared => interrupted = false,
                 Line::Text(text) => {
                     interrupted = false;
-                    match self.line(&text) {
+                    let outcome = self.line(&text);
+                    self.state.keep(None)?;
+                    match outcome {
                         Ok(None) => {}
                         Ok(Some(code)) => return Ok(code),
                         Err(error) => self.failed(error)?,
@@ -279,6 +356,7 @@ impl Chat {
         let text = inserted.iter().map(String::as_str).chain([message]).collect::<Vec<_>>().join("\n\n");
         let (message, files) = media::message(media.clone(), &text);
         let index = self.state.turns.messages();
+        self.state.keep(Some(&message))?;
         match self.state.turns.run(message, &self.state.settings, &mut self.state.screen) {
             Ok(ended) => self.after(ended),
             Err(error) => {

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail};
 use lm_conversation::SavedConversation;
 use lm_session::{FinishReason, MediaKind};
+use lm_store::{Owner, Summary};
 use lm_template::{Message, ToolCall};
 
 use super::State;
+use super::kept::Opened;
 use super::saved::{self, Existing, Loaded};
 use super::server_content;
 use super::settings::NAMES;
@@ -37,7 +39,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 19] = [
+const ALL: [Command; 21] = [
     Command {
         names: &["audio"],
         argument: "FILE",
@@ -56,6 +58,12 @@ const ALL: [Command; 19] = [
         help: "write on in the last reply, such as one that was cut",
         run: go_on,
     },
+    Command {
+        names: &["conversations"],
+        argument: "WORDS",
+        help: "show the last kept conversations, or those with these words",
+        run: conversations,
+    },
     Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
     Command { names: &["history"], argument: "", help: "show the messages so far", run: history },
@@ -70,6 +78,12 @@ const ALL: [Command; 19] = [
         argument: "FILE",
         help: "continue a saved conversation; without a system prompt in it, the current one stays",
         run: load,
+    },
+    Command {
+        names: &["open"],
+        argument: "TITLE|ID",
+        help: "continue a kept conversation; a part of the title is enough",
+        run: open,
     },
     Command {
         names: &["prompt"],
@@ -172,6 +186,9 @@ fn help(_: &str, state: &mut State) -> Result<After> {
 
 fn clear(_: &str, state: &mut State) -> Result<After> {
     state.turns.agent.conversation_mut().reset();
+    if let Some(kept) = &mut state.kept {
+        kept.restart();
+    }
     state.media.clear();
     state.inserted.clear();
     state.file = None;
@@ -261,6 +278,64 @@ fn load(path: &str, state: &mut State) -> Result<After> {
 /// Replaces the conversation by the one that was read from a file. Without a system prompt in it, the current
 /// one stays.
 pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
+    replace(loaded, &path.display().to_string(), state)?;
+    if let Some(kept) = &mut state.kept {
+        kept.restart();
+    }
+    state.file = Some(path.to_owned());
+    Ok(())
+}
+
+fn conversations(words: &str, state: &mut State) -> Result<After> {
+    const SHOWN: usize = 20;
+    let Some(kept) = &state.kept else { bail!("conversations are not kept in this chat") };
+    let found = match words {
+        "" => kept.store().list(&Owner::local(), SHOWN, 0)?,
+        words => {
+            let found = kept.store().search(&Owner::local(), words, SHOWN)?;
+            found.into_iter().map(|found| found.summary).collect()
+        }
+    };
+    if found.is_empty() {
+        state.screen.note("(none)")?;
+    }
+    for Summary { id, title, messages, .. } in found {
+        let line = format!("{id}  {}  {}", counted(messages, "message"), one_line(&title));
+        state.screen.note(&line)?;
+    }
+    Ok(After::GoOn)
+}
+
+fn open(name: &str, state: &mut State) -> Result<After> {
+    let Some(kept) = &state.kept else { bail!("conversations are not kept in this chat") };
+    if name.is_empty() {
+        bail!("/open needs a title or an id; /conversations shows them");
+    }
+    let id = kept.store().find(&Owner::local(), name)?;
+    open_kept(&id, state)?;
+    Ok(After::GoOn)
+}
+
+/// Replaces the conversation by a kept one.
+pub fn open_kept(id: &str, state: &mut State) -> Result<()> {
+    let Some(kept) = &mut state.kept else { return Ok(()) };
+    let Opened { title, system, history, unanswered } = kept.open(id)?;
+    let preface = Some(system).filter(|text| !text.is_empty()).map(Message::system).into_iter().collect();
+    let saved = SavedConversation { preface, history, ..SavedConversation::default() };
+    let replaced = replace(Loaded { saved, damaged: None }, &format!("\"{}\"", one_line(&title)), state);
+    if let (Err(_), Some(kept)) = (&replaced, &mut state.kept) {
+        kept.restart();
+    }
+    replaced?;
+    state.file = None;
+    if let Some(question) = unanswered {
+        state.screen.note(&format!("(its last message has no answer: {question})"))?;
+    }
+    Ok(())
+}
+
+/// Replaces the conversation by a loaded one, whose source is shown.
+fn replace(loaded: Loaded, source: &str, state: &mut State) -> Result<()> {
     let Loaded { saved, damaged } = loaded;
     let conversation = state.turns.agent.conversation_mut();
     let missing: Vec<_> = saved
@@ -290,8 +365,7 @@ pub fn resume(loaded: Loaded, path: &Path, state: &mut State) -> Result<()> {
         }
         Err(error) => return Err(error.into()),
     };
-    state.file = Some(path.to_owned());
-    state.screen.note(&format!("({} loaded from {}{system})", counted(count, "message"), path.display()))?;
+    state.screen.note(&format!("({} loaded from {source}{system})", counted(count, "message")))?;
     if let Some(error) = unused {
         state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
     }

@@ -4,13 +4,17 @@ use std::fs;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lm_api::CancelHandle;
 use lm_server::{ApiKeys, EndSignal, Error, Server, ServerConfig};
+use lm_store::Store;
 
 use crate::args::{CallArgs, RunArgs, listen, numbers, usage};
+use crate::failure;
 use crate::interrupt::Interrupt;
+use crate::kept_store::KeepArgs;
 use crate::mcp::McpCallArgs;
 
 mod models;
@@ -68,6 +72,8 @@ pub struct Args {
     tools: Option<String>,
     #[command(flatten)]
     mcp: McpCallArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
     #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]
@@ -140,10 +146,33 @@ impl Args {
             allowed_hosts: allow_host.clone(),
             allowed_origins: allow_origin.clone(),
             parallel: self.run.engine_settings().max_running_requests,
+            store: self.store()?,
             ..ServerConfig::default()
         };
         config.check().map_err(explained)?;
         Ok(config)
+    }
+}
+
+impl Args {
+    /// Store of the page's conversations. A server that other machines reach without a key keeps none: they
+    /// would see those of its user.
+    ///
+    /// # Errors
+    /// When the file of `--store` cannot be opened; otherwise a warning says that nothing is kept.
+    fn store(&self) -> Result<Option<Arc<Store>>> {
+        let has_keys = !self.access.keys()?.is_empty();
+        if self.keep.no_store || !(has_keys || self.listen.ip().is_loopback()) {
+            return Ok(None);
+        }
+        match self.keep.file.open() {
+            Ok(store) => Ok(Some(Arc::new(store))),
+            Err(error) if self.keep.file.is_given() => Err(error),
+            Err(error) => {
+                eprintln!("warning: conversations are kept in the browser: {}", failure::message(&error));
+                Ok(None)
+            }
+        }
     }
 }
 
