@@ -12,8 +12,8 @@ use crate::commands::mcp;
 #[cfg(feature = "serve")]
 use crate::commands::serve;
 use crate::commands::{
-    batch, bench, chat, conversations, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect, list, logits,
-    parse, pull, replay, rerank, rm, score, template, tokenize,
+    batch, bench, chat, conversations, convert, detokenize, embed, eval, generate, grammar, imatrix, inspect,
+    list, logits, parse, pull, replay, rerank, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
 

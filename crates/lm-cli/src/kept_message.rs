@@ -18,7 +18,8 @@ pub fn to_kept(message: &Message, parent: Option<&str>, model: &str) -> Option<K
     kept.parent = parent.map(str::to_owned);
     kept.fields = fields;
     if role == KeptRole::User {
-        let media = message.content.parts().iter().filter(|part| matches!(part, Part::Image(_) | Part::Audio(_)));
+        let media =
+            message.content.parts().iter().filter(|part| matches!(part, Part::Image(_) | Part::Audio(_)));
         let urls: Vec<Option<String>> = media.map(data_url).collect();
         kept.dropped = urls.iter().filter(|url| url.is_none()).count();
         kept.media = urls.into_iter().flatten().collect();
@@ -29,7 +30,8 @@ pub fn to_kept(message: &Message, parent: Option<&str>, model: &str) -> Option<K
 fn reply_fields(message: &Message, model: &str) -> Map<String, Value> {
     let call = |(index, call): (usize, &ToolCall)| {
         let id = call.id.clone().unwrap_or_else(|| format!("call_{index}"));
-        let arguments = call.arguments_text().map_or_else(|| json!(call.arguments).to_string(), str::to_owned);
+        let arguments =
+            call.arguments_text().map_or_else(|| json!(call.arguments).to_string(), str::to_owned);
         json!({"id": id, "name": call.name, "arguments": arguments})
     };
     let calls: Vec<Value> = message.tool_calls.iter().enumerate().map(call).collect();
@@ -96,7 +98,8 @@ pub fn of_kept(kept: &KeptMessage) -> Message {
 }
 
 fn user_content(kept: &KeptMessage) -> Content {
-    let note = (kept.dropped > 0).then(|| Part::Text(format!("[{} images or audio clips, not kept]\n", kept.dropped)));
+    let note = (kept.dropped > 0)
+        .then(|| Part::Text(format!("[{} images or audio clips, not kept]\n", kept.dropped)));
     let mut parts: Vec<Part> = kept.media.iter().filter_map(|url| medium(url)).chain(note).collect();
     if parts.is_empty() {
         return kept.content.as_str().into();
@@ -139,7 +142,8 @@ mod tests {
     #[test]
     fn messages_round_trip() {
         let image = Media::from_bytes(b"\x89PNG\r\n".to_vec());
-        let user = Message::user(Content::Parts(vec![Part::Image(image.clone()), Part::Text("What?".to_owned())]));
+        let user =
+            Message::user(Content::Parts(vec![Part::Image(image.clone()), Part::Text("What?".to_owned())]));
         let mut reply = Message::assistant("Let me look.");
         reply.reasoning_content = Some("Hm.".to_owned());
         let arguments = object(json!({"location": "Paris", "n": 1.50}));

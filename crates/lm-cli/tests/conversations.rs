@@ -53,8 +53,16 @@ fn chats_are_continued_and_opened() {
     assert_eq!(kept.titles(), ["Another subject", "Hello"]);
     let opened = kept.chat(&["--open", "hel"], "/conversations\n/open another\n/history\n/open nothing\n");
     assert!(opened.err.contains("(6 messages loaded from \"Hello\")"), "{}", opened.err);
-    assert!(opened.err.contains("6 messages  Hello\n") && opened.err.contains("2 messages  Another subject\n"), "{}", opened.err);
-    assert!(opened.err.contains("(2 messages loaded from \"Another subject\"; they have no system prompt"), "{}", opened.err);
+    assert!(
+        opened.err.contains("6 messages  Hello\n") && opened.err.contains("2 messages  Another subject\n"),
+        "{}",
+        opened.err
+    );
+    assert!(
+        opened.err.contains("(2 messages loaded from \"Another subject\"; they have no system prompt"),
+        "{}",
+        opened.err
+    );
     assert!(opened.err.contains("error: there is no conversation `nothing`"), "{}", opened.err);
     let shown = kept.conversations(&["show", "Hello"], "");
     assert!(shown.out.starts_with("system: Be brief.\n\nuser: Hello\n\nassistant: "), "{}", shown.out);
@@ -86,7 +94,8 @@ fn calls_and_results_are_kept() {
     let run = lm(&["chat", "--tools", "demo", "--store", &kept.file()], "How is the weather in Paris?\n");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let talk = kept.shown("How is the weather");
-    let roles: Vec<_> = talk["nodes"].as_object().expect("messages").values().map(|node| &node["role"]).collect();
+    let roles: Vec<_> =
+        talk["nodes"].as_object().expect("messages").values().map(|node| &node["role"]).collect();
     assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
     let shown = kept.conversations(&["show", "weather"], "");
     assert!(shown.out.contains("→ get_weather({\"location\":\"Paris\"})"), "{}", shown.out);
@@ -109,7 +118,11 @@ fn conversations_are_searched_exported_imported_and_deleted() {
     let text = std::fs::read_to_string(&file).expect("is written");
     assert_eq!(text.lines().count(), 2);
     let twice = kept.conversations(&["export", "-o", shown(&file)], "");
-    assert!(twice.code == Some(1) && twice.err.contains("backup.jsonl"), "an export replaces no file: {}", twice.err);
+    assert!(
+        twice.code == Some(1) && twice.err.contains("backup.jsonl"),
+        "an export replaces no file: {}",
+        twice.err
+    );
     assert_eq!(kept.conversations(&["export", "Hello"], "").out.lines().count(), 1);
     let part = kept.conversations(&["delete", "sky"], "");
     assert!(part.code == Some(1) && part.err.contains("is a part of the title"), "{}", part.err);
@@ -136,7 +149,11 @@ fn newer_database_is_refused_and_the_chat_needs_none() {
     std::fs::write(kept.file(), "this is no database").expect("can be written");
     for args in [&["list"][..], &["export"]] {
         let run = kept.conversations(args, "");
-        assert!(run.code == Some(1) && run.err.contains("is not a store of conversations; it is left as it is"), "{}", run.err);
+        assert!(
+            run.code == Some(1) && run.err.contains("is not a store of conversations; it is left as it is"),
+            "{}",
+            run.err
+        );
     }
     let run = kept.chat(&["--continue"], "Hello\n");
     assert!(run.code == Some(1) && run.out.is_empty(), "{}", run.err);

@@ -40,7 +40,9 @@ fn main() -> lm_store::Result<()> {
     ] {
         time(name, || store.search(&owner, query, 200).map(|found| found.len()))?;
     }
-    time("read a conversation", || store.get(&owner, &last).map(|talk| talk.map_or(0, |talk| talk.messages.len())))?;
+    time("read a conversation", || {
+        store.get(&owner, &last).map(|talk| talk.map_or(0, |talk| talk.messages.len()))
+    })?;
     let mut parent = store.get(&owner, &last)?.and_then(|talk| talk.messages.last().cloned());
     time("add a message", || {
         let message = Message::new(parent.as_ref(), Role::User, "one more common message");

@@ -74,9 +74,8 @@ impl Conversation {
             self.messages.iter().map(|message| (message.id.clone(), message.to_json())).collect();
         // In the order of the messages: the same conversation gives the same text.
         let places = std::iter::once("").chain(self.messages.iter().map(|message| message.id.as_str()));
-        let selected: Map<String, Value> = places
-            .filter_map(|id| Some((id.to_owned(), self.selected.get(id)?.as_str().into())))
-            .collect();
+        let selected: Map<String, Value> =
+            places.filter_map(|id| Some((id.to_owned(), self.selected.get(id)?.as_str().into()))).collect();
         json!({
             "version": Self::VERSION,
             "id": self.id,
@@ -204,7 +203,8 @@ pub(crate) fn read_nodes(nodes: Map<String, Value>) -> Result<Vec<Message>> {
 /// # Errors
 /// [`Error::Invalid`] for a message whose parent is unknown, or which follows itself.
 pub(crate) fn in_order(messages: Vec<Message>, known: &HashSet<String>) -> Result<Vec<Message>> {
-    let (mut sorted, mut waiting) = (Vec::with_capacity(messages.len()), HashMap::<String, Vec<Message>>::new());
+    let (mut sorted, mut waiting) =
+        (Vec::with_capacity(messages.len()), HashMap::<String, Vec<Message>>::new());
     let mut ready: std::collections::VecDeque<Message> = std::collections::VecDeque::new();
     let mut seen = HashSet::new();
     for message in messages {

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 /// exports: `{"format": "lm-conversations", "version": 1, "conversations": […]}`, also with line breaks if
 /// the file has nothing else.
 pub fn read_lines<R: BufRead>(input: R) -> Lines<R> {
-    Lines { input, line: 0, has_failed: false, pending: Vec::new() }
+    Lines { input, limit: Limits::LINE, line: 0, has_failed: false, pending: Vec::new() }
 }
 
 /// Iterator over the conversations of an import. After an invalid line it goes on with the next one;
@@ -20,6 +20,8 @@ pub fn read_lines<R: BufRead>(input: R) -> Lines<R> {
 #[derive(Debug)]
 pub struct Lines<R> {
     input: R,
+    /// Longest line in bytes.
+    limit: usize,
     line: usize,
     /// The input has failed: a next read might fail for ever.
     has_failed: bool,
@@ -33,31 +35,26 @@ impl<R: BufRead> Lines<R> {
         loop {
             self.line += 1;
             let mut bytes = Vec::new();
-            let mut limited = self.input.by_ref().take(Limits::LINE as u64 + 1);
-            let read = limited.read_until(b'\n', &mut bytes);
-            let len = read.map_err(|source| Error::Read { line: self.line, source })?;
-            if len > Limits::LINE {
-                self.skip_line()?;
-                let at = format!("line {}", self.line);
-                return Err(Error::TooLarge { at, size: len, limit: Limits::LINE, unit: "bytes or more" });
+            let (line, limit) = (self.line, self.limit);
+            let failed = |source| Error::Read { line, source };
+            let mut limited = self.input.by_ref().take(limit as u64 + 1);
+            let len = limited.read_until(b'\n', &mut bytes).map_err(failed)?;
+            if len > limit {
+                if !bytes.ends_with(b"\n") {
+                    self.input.skip_until(b'\n').map_err(failed)?;
+                }
+                return Err(Error::TooLarge {
+                    at: format!("line {line}"),
+                    size: len,
+                    limit,
+                    unit: "bytes or more",
+                });
             }
             if len == 0 {
                 return Ok(None);
             }
             if !bytes.trim_ascii().is_empty() {
                 return Ok(Some(bytes));
-            }
-        }
-    }
-
-    fn skip_line(&mut self) -> Result<()> {
-        loop {
-            let read = self.input.fill_buf().map_err(|source| Error::Read { line: self.line, source })?;
-            let end = read.iter().position(|byte| *byte == b'\n');
-            let (used, is_over) = (end.map_or(read.len(), |end| end + 1), end.is_some() || read.is_empty());
-            self.input.consume(used);
-            if is_over {
-                return Ok(());
             }
         }
     }
@@ -70,7 +67,7 @@ impl<R: BufRead> Lines<R> {
         };
         let line = self.line;
         if line == 1 && first.is_eof() {
-            let mut limited = self.input.by_ref().take((Limits::LINE - bytes.len().min(Limits::LINE)) as u64);
+            let mut limited = self.input.by_ref().take(self.limit.saturating_sub(bytes.len()) as u64);
             limited.read_to_end(&mut bytes).map_err(|source| Error::Read { line, source })?;
             return serde_json::from_slice(&bytes).map_err(|source| Error::NotJson { line, source });
         }
@@ -109,5 +106,38 @@ impl<R: BufRead> Iterator for Lines<R> {
         let next = self.read_next();
         self.has_failed = matches!(next, Err(Error::Read { .. }));
         next.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_not_read_to_memory() {
+        let good = "{\"id\": \"c\", \"nodes\": {}}";
+        let long = "x".repeat(100);
+        let text = format!("{good}\n{long}{long}\n{good}\n{}\n{good}\n{long}{long}{long}", "y".repeat(100));
+        let lines = Lines { limit: 100, ..read_lines(text.as_bytes()) };
+        let read: Vec<_> =
+            lines.map(|line| line.map(|talk| talk.id).map_err(|error| error.to_string())).collect();
+        let too_large = |line| Err(format!("line {line}: 101 bytes or more, at most 100 are kept"));
+        let good = || Ok("c".to_owned());
+        assert_eq!(read, [good(), too_large(2), good(), too_large(4), good(), too_large(6)]);
+    }
+
+    /// Fails at each read.
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("broken"))
+        }
+    }
+
+    #[test]
+    fn broken_input_ends() {
+        let read: Vec<_> = read_lines(std::io::BufReader::new(Broken)).collect();
+        assert!(matches!(read[..], [Err(Error::Read { line: 1, .. })]), "{read:?}");
     }
 }

@@ -72,16 +72,17 @@ fn create(path: &Path) -> io::Result<()> {
 fn version(connection: &Connection, path: &Path) -> Result<usize> {
     let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
-    let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    let tables =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
     let foreign = || Error::Foreign { path: path.to_owned() };
     match (application, version) {
         (0, 0) if tables == 0 => Ok(0),
         (APPLICATION_ID, version) => {
             let known = MIGRATIONS.len() as i64;
             let newer = Error::Newer { path: path.to_owned(), found: version, known };
-            usize::try_from(version).map_err(|_| foreign()).and_then(|version| {
-                if version > MIGRATIONS.len() { Err(newer) } else { Ok(version) }
-            })
+            usize::try_from(version)
+                .map_err(|_| foreign())
+                .and_then(|version| if version > MIGRATIONS.len() { Err(newer) } else { Ok(version) })
         }
         _ => Err(foreign()),
     }
@@ -97,7 +98,9 @@ fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Res
         transaction.execute_batch(step)?;
     }
     let version = migrations.len();
-    transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"))?;
+    transaction.execute_batch(&format!(
+        "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
+    ))?;
     Ok(transaction.commit()?)
 }
 

@@ -49,7 +49,8 @@ pub(crate) fn excerpt(text: &str, query: &str) -> String {
     let start = at.unwrap_or(0).saturating_sub(BEFORE);
     let part: String = text.chars().skip(start).take(LENGTH).collect();
     let line = part.split_whitespace().collect::<Vec<_>>().join(" ");
-    let (before, after) = (if start > 0 { "…" } else { "" }, if lower.len() > start + LENGTH { "…" } else { "" });
+    let (before, after) =
+        (if start > 0 { "…" } else { "" }, if lower.len() > start + LENGTH { "…" } else { "" });
     format!("{before}{line}{after}")
 }
 
@@ -70,7 +71,10 @@ mod tests {
     fn excerpt_surrounds_the_word() {
         let text = format!("{} The NEEDLE\nis here. {}", "hay ".repeat(50), "straw ".repeat(50));
         let found = excerpt(&text, "needle");
-        assert!(found.starts_with('…') && found.ends_with('…') && found.contains("NEEDLE is here."), "{found}");
+        assert!(
+            found.starts_with('…') && found.ends_with('…') && found.contains("NEEDLE is here."),
+            "{found}"
+        );
         assert_eq!(excerpt("short", "none"), "short");
     }
 }

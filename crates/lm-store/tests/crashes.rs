@@ -51,7 +51,9 @@ fn killed(folder: &Path, wait: Duration, lines: usize) -> Vec<(String, usize)> {
     let mut seen = 0;
     for line in BufReader::new(child.stdout.take().expect("is piped")).lines() {
         let line = line.expect("a text");
-        let Some((id, size)) = line.strip_prefix("written ").and_then(|rest| rest.split_once(' ')) else { continue };
+        let Some((id, size)) = line.strip_prefix("written ").and_then(|rest| rest.split_once(' ')) else {
+            continue;
+        };
         let Ok(size) = size.parse() else { continue };
         match written.last_mut().filter(|(last, _)| last == id) {
             Some(last) => last.1 = size,

@@ -1,7 +1,5 @@
 //! Imports: the format, and hostile files.
 
-use std::io::{BufReader, Read};
-
 use crate::support::{add, conversation, get, store};
 use lm_store::{Conversation, Error, Limits, Owner, read_lines};
 use serde_json::{Value, json};
@@ -12,7 +10,8 @@ fn exports_are_imported_as_they_were() {
     let talks = [conversation("One", &["a", "b"]), conversation("Two", &["c"])];
     let lines: String = talks.iter().map(|talk| format!("{}\n\n", talk.to_json())).collect();
     for expected in [2, 0] {
-        let read = read_lines(lines.as_bytes()).map(|talk| store.import(&Owner::local(), &talk.expect("is valid")));
+        let read =
+            read_lines(lines.as_bytes()).map(|talk| store.import(&Owner::local(), &talk.expect("is valid")));
         let added = read.filter_map(|id| id.expect("is imported")).count();
         assert_eq!(added, expected);
     }
@@ -30,7 +29,8 @@ fn exports_of_the_page_are_read() {
     let talks = [conversation("One", &["a", "b"]), conversation("Two", &["c"])];
     let file = json!({"format": "lm-conversations", "version": 1, "conversations": talks.clone().map(|talk| talk.to_json())});
     for text in [file.to_string(), format!("{file:#}")] {
-        let read: Vec<Conversation> = read_lines(text.as_bytes()).map(|talk| talk.expect("is valid")).collect();
+        let read: Vec<Conversation> =
+            read_lines(text.as_bytes()).map(|talk| talk.expect("is valid")).collect();
         assert_eq!(read, talks);
     }
 }
@@ -61,14 +61,23 @@ fn faults_of_a_line_are_named_and_the_next_is_read() {
         (with("selected", json!({"a": 3})), "selected: expected ids, got 3"),
         (with("nodes", json!([])), "nodes: expected an object"),
         (with("nodes", json!({"a": 3})), "nodes.a: expected an object, got 3"),
-        (with("nodes", json!({"a": {"id": "b", "role": "user", "content": ""}})), "nodes.a.id: expected the key"),
+        (
+            with("nodes", json!({"a": {"id": "b", "role": "user", "content": ""}})),
+            "nodes.a.id: expected the key",
+        ),
         (with("NODE/role", json!("system")), ".role: expected user, assistant or tool, got \"system\""),
         (with("NODE/content", json!(null)), ".content: expected a text, got null"),
         (with("NODE/parent", json!("nobody")), ".parent: expected the id of a message"),
         (with("NODE/media", json!("x")), ".media: expected an array of data URLs"),
-        (with("NODE/media", json!(["javascript:alert(1)"])), ".media[0]: expected a data URL of an image or audio"),
+        (
+            with("NODE/media", json!(["javascript:alert(1)"])),
+            ".media[0]: expected a data URL of an image or audio",
+        ),
         (with("NODE/media", json!(["data:text/html;base64,AA=="])), ".media[0]: expected a data URL"),
-        (with("NODE/media", json!(vec!["data:image/png;base64,"; 65])), "65 images and audio clips, at most 64"),
+        (
+            with("NODE/media", json!(vec!["data:image/png;base64,"; 65])),
+            "65 images and audio clips, at most 64",
+        ),
         (with("NODE/content", "x".repeat(Limits::CONTENT + 1).into()), "bytes, at most 8388608 are kept"),
         (with("NODE/extra", "x".repeat(Limits::FIELDS + 1).into()), "bytes of further fields, at most"),
         (with("settings/system", "x".repeat(Limits::SETTINGS + 1).into()), "settings: 1048590 bytes"),
@@ -124,19 +133,13 @@ fn cycles_and_deep_trees_end() {
 }
 
 #[test]
-fn endless_lines_are_not_read_to_memory() {
-    let endless = BufReader::with_capacity(1 << 20, std::io::repeat(b'x').take(3 * Limits::LINE as u64));
-    let mut lines = read_lines(endless);
-    let error = lines.next().expect("a line").expect_err("is too long");
-    assert!(matches!(error, Error::TooLarge { .. }), "{error}");
-    assert!(lines.next().is_none());
-}
-
-#[test]
 fn large_media_are_dropped_and_counted() {
     let (_folder, store) = store();
-    let (large, small) = (format!("data:image/png;base64,{}", "A".repeat(Limits::MEDIUM)), "data:audio/wav;base64,AA==");
-    let talk = Conversation::from_json(serde_json::from_str(&with("NODE/media", json!([large, small]))).expect("JSON"));
+    let (large, small) =
+        (format!("data:image/png;base64,{}", "A".repeat(Limits::MEDIUM)), "data:audio/wav;base64,AA==");
+    let talk = Conversation::from_json(
+        serde_json::from_str(&with("NODE/media", json!([large, small]))).expect("JSON"),
+    );
     let talk = talk.expect("is valid");
     assert_eq!((talk.messages[0].media.len(), talk.messages[0].dropped), (1, 1));
     add(&store, &talk);

@@ -10,7 +10,8 @@ fn conversations_are_kept_as_they_are() {
     let mut talk = conversation("A title", &["one", "two", "three"]);
     talk.settings = json!({"model": "m", "system": "Be brief."}).as_object().expect("an object").clone();
     talk.messages[0].media = vec!["data:image/png;base64,iVBORw0KGgo=".to_owned()];
-    talk.messages[1].fields = json!({"reasoning": "Hm.", "calls": [{"id": "1"}]}).as_object().expect("one").clone();
+    talk.messages[1].fields =
+        json!({"reasoning": "Hm.", "calls": [{"id": "1"}]}).as_object().expect("one").clone();
     let branch = Message::new(Some(&talk.messages[0]), Role::Assistant, "another two\0");
     talk.selected.insert(talk.messages[0].id.clone(), talk.messages[1].id.clone());
     talk.messages.push(branch);
@@ -57,7 +58,8 @@ fn refused_changes_change_nothing() {
     let apply = |change: &Change| store.apply(&Owner::local(), &talk.id, change).expect_err("is refused");
     let orphan = Message { parent: Some("nobody".to_owned()), ..Message::new(None, Role::User, "x") };
     let good = Message::new(Some(&talk.messages[1]), Role::User, "y");
-    let error = apply(&Change { title: Some("Other".to_owned()), messages: vec![good, orphan], ..Change::default() });
+    let error =
+        apply(&Change { title: Some("Other".to_owned()), messages: vec![good, orphan], ..Change::default() });
     assert!(matches!(error, Error::Invalid { .. }), "{error}");
     let moved = Message { parent: None, ..talk.messages[1].clone() };
     let error = apply(&Change { messages: vec![moved], ..Change::default() });

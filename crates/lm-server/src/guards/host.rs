@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Uri};
 use axum::http::header::HOST;
 use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::Response;
 use lm_api::ApiError;

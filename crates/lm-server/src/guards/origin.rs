@@ -30,7 +30,9 @@ pub(crate) async fn origin(
 /// Error of a request of a foreign page.
 fn refusal(app: &SharedApp, request: &Request) -> Option<ApiError> {
     let origin = request.headers().get(ORIGIN).filter(|origin| !is_allowed(app, origin))?;
-    if parsed(origin).is_some_and(|page| authority(request.headers(), request.uri()).is_some_and(|own| page == own)) {
+    if parsed(origin)
+        .is_some_and(|page| authority(request.headers(), request.uri()).is_some_and(|own| page == own))
+    {
         return None;
     }
     let message = format!(
@@ -45,7 +47,8 @@ pub(crate) fn own_page(app: &SharedApp, parts: &Parts) -> Result<(), ApiError> {
     let Some(origin) = parts.headers.get(ORIGIN) else { return Ok(()) };
     let own = authority(&parts.headers, &parts.uri);
     let is_named = |allowed: &String| origin.as_bytes().eq_ignore_ascii_case(allowed.as_bytes());
-    if parsed(origin).is_some_and(|page| Some(page) == own) || app.config.allowed_origins.iter().any(is_named) {
+    if parsed(origin).is_some_and(|page| Some(page) == own) || app.config.allowed_origins.iter().any(is_named)
+    {
         return Ok(());
     }
     let message = format!("web pages of {origin:?} may not read the conversations of this server");

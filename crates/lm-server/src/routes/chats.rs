@@ -81,7 +81,10 @@ pub(crate) async fn list(
     Query(parameters): Parameters,
 ) -> Answer {
     let Some(store) = app.config.store.clone() else {
-        return Ok(respond(StatusCode::OK, &json!({"object": "list", "kept": false, "total": 0, "data": []})));
+        return Ok(respond(
+            StatusCode::OK,
+            &json!({"object": "list", "kept": false, "total": 0, "data": []}),
+        ));
     };
     let text = |name: &str| parameters.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
     let limit = number("limit", text("limit"), PAGE.0)?.min(PAGE.1);
@@ -120,7 +123,9 @@ pub(crate) async fn change(
     PathName(id): PathName,
     JsonBody(body): JsonBody,
 ) -> Answer {
-    let Value::Object(values) = &body else { return Err(Fields::open(body, &CHANGE).expect_err("no object").into()) };
+    let Value::Object(values) = &body else {
+        return Err(Fields::open(body, &CHANGE).expect_err("no object").into());
+    };
     let _: ChatChange = Fields::open(Value::Object(without_nodes(values)), &CHANGE)?.into_group()?;
     let changed = in_store(&app, owner, move |store, owner| {
         let change = Change::from_json(body).map_err(refused)?;
@@ -141,12 +146,11 @@ fn without_nodes(values: &Map<String, Value>) -> Map<String, Value> {
 
 /// Deletes a conversation.
 pub(crate) async fn delete(State(app): State<SharedApp>, owner: Kept, PathName(id): PathName) -> Answer {
-    let deleted = in_store(&app, owner, move |store, owner| {
-        match store.delete(&owner, &id).map_err(refused)? {
+    let deleted =
+        in_store(&app, owner, move |store, owner| match store.delete(&owner, &id).map_err(refused)? {
             true => Ok(json!({"object": "chat.deleted", "id": id, "deleted": true})),
             false => Err(refused(Error::Unknown { name: id })),
-        }
-    });
+        });
     Ok(respond(StatusCode::OK, &deleted.await?))
 }
 

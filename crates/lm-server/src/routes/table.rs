@@ -7,8 +7,8 @@ use lm_api::{
 };
 
 use super::{
-    chat_completions, chats, completions, conversations, embeddings, health, llama_cpp, messages, metrics, models,
-    ollama, openapi, rerank, responses, tokens, tools,
+    chat_completions, chats, completions, conversations, embeddings, health, llama_cpp, messages, metrics,
+    models, ollama, openapi, rerank, responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
 use crate::route::Route;
@@ -175,9 +175,14 @@ pub(crate) const ROUTES: &[Route] = &[
         .answers(&[(200, Json("ChatList"))]),
     Route::get("/v1/chats/{id}", |m| on(m, chats::show), SERVER, "Shows a kept conversation.")
         .answers(&[(200, Json("Chat"))]),
-    Route::post("/v1/chats/{id}", |m| on(m, chats::change), SERVER, "Changes or creates a kept conversation.")
-        .body(&chats::CHANGE)
-        .answers(&[(200, Json("ChangedChat"))]),
+    Route::post(
+        "/v1/chats/{id}",
+        |m| on(m, chats::change),
+        SERVER,
+        "Changes or creates a kept conversation.",
+    )
+    .body(&chats::CHANGE)
+    .answers(&[(200, Json("ChangedChat"))]),
     Route::get("/v1/chats/{id}", |m| on(m, chats::delete), SERVER, "Deletes a kept conversation.")
         .delete()
         .answers(&[(200, Json("DeletedChat"))]),

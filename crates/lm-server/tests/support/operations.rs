@@ -21,7 +21,11 @@ pub struct Operation {
 
 /// Serves what the examples of the document ask for.
 pub fn serve() -> Running {
-    let config = ServerConfig { tools: ServedTools::new(demo), store: Some(super::store()), ..ServerConfig::default() };
+    let config = ServerConfig {
+        tools: ServedTools::new(demo),
+        store: Some(super::store()),
+        ..ServerConfig::default()
+    };
     Running::serve(model(scripted_engine(["Hello!"; 64])).alias("pocket"), config)
 }
 

@@ -79,9 +79,11 @@ impl Kept {
     }
 
     fn write(&mut self, history: &[Message], system: &str) -> lm_store::Result<()> {
-        let mut common = self.path.iter().zip(history).take_while(|((_, kept), message)| kept == *message).count();
+        let mut common =
+            self.path.iter().zip(history).take_while(|((_, kept), message)| kept == *message).count();
         let settings = self.settings_with(system);
-        let is_system_kept = settings["system"] == self.settings.get("system").cloned().unwrap_or_else(|| "".into());
+        let is_system_kept =
+            settings["system"] == self.settings.get("system").cloned().unwrap_or_else(|| "".into());
         if common == history.len() && common == self.path.len() && (self.id.is_none() || is_system_kept) {
             return Ok(());
         }
@@ -127,7 +129,8 @@ impl Kept {
     /// The kept reply at this place, if the history has it with more text: `/continue` has written on in it.
     fn continued<'h>(&self, at: usize, history: &'h [Message]) -> Option<(String, &'h Message)> {
         let ((id, kept), message) = (self.path.get(at)?, history.get(at)?);
-        let are_replies = kept.role == Role::Assistant && message.role == Role::Assistant && kept.tool_calls.is_empty();
+        let are_replies =
+            kept.role == Role::Assistant && message.role == Role::Assistant && kept.tool_calls.is_empty();
         let is_longer = message.content.text().starts_with(&kept.content.text());
         Some((id.clone().filter(|_| are_replies && is_longer)?, message))
     }
@@ -162,7 +165,8 @@ fn answered(conversation: &Conversation) -> (Vec<(String, Message)>, Option<Stri
         message.role == Role::Assistant && message.content.is_empty() && message.tool_calls.is_empty()
     };
     let mut path: Vec<(String, Message)> = messages.filter(|(_, message)| !is_empty(message)).collect();
-    let is_answer = |(_, message): &(String, Message)| message.role == Role::Assistant && message.tool_calls.is_empty();
+    let is_answer =
+        |(_, message): &(String, Message)| message.role == Role::Assistant && message.tool_calls.is_empty();
     let end = path.iter().rposition(is_answer).map_or(0, |last| last + 1);
     let rest = path.split_off(end);
     let question = rest.into_iter().find(|(_, message)| message.role == Role::User);
@@ -190,7 +194,11 @@ mod tests {
         let id = kept.id.as_deref().expect("is created");
         let conversation = kept.store.get(&kept.owner, id).expect("can be read").expect("is there");
         let text = |id: &str| {
-            conversation.messages.iter().find(|message| message.id == id).map(|message| message.content.clone())
+            conversation
+                .messages
+                .iter()
+                .find(|message| message.id == id)
+                .map(|message| message.content.clone())
         };
         let edge = |message: &lm_store::Message| {
             format!("{}>{}", message.parent.as_deref().and_then(text).unwrap_or_default(), message.content)

@@ -262,7 +262,8 @@ impl State {
         let conversation = self.turns.agent.conversation();
         let mut history = conversation.history();
         history.extend(question.cloned());
-        let system: String = conversation.preface().messages.iter().map(|message| message.content.text()).collect();
+        let system: String =
+            conversation.preface().messages.iter().map(|message| message.content.text()).collect();
         if let Err(error) = kept.sync(&history, &system) {
             self.screen.note(&format!("(the conversation is not kept: {})", failure::message(&error)))?;
         }

@@ -24,7 +24,10 @@ pub fn export(store: &Store, names: &[String], output: Option<&Path>) -> Result<
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = BufWriter::new(options.open(path).with_context(file)?);
     write(store, &ids, &mut out).with_context(file)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all()).with_context(file)?;
+    out.into_inner()
+        .map_err(io::IntoInnerError::into_error)
+        .and_then(|file| file.sync_all())
+        .with_context(file)?;
     eprintln!("{} conversations written to {}", ids.len(), path.display());
     Ok(())
 }

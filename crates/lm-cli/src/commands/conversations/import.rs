@@ -32,8 +32,11 @@ pub fn import(store: &Store, files: &[PathBuf]) -> Result<ExitCode> {
         }
     }
     let notes = [(present, "there already"), (failed, "invalid")];
-    let notes: String =
-        notes.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}")).collect();
+    let notes: String = notes
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!(", {count} {what}"))
+        .collect();
     eprintln!("{added} imported{notes}");
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -159,7 +159,10 @@ fn delete(store: &Store, names: &[String]) -> Result<()> {
         let id = store.find(&owner, name)?;
         let found = store.get(&owner, &id)?.ok_or_else(|| Error::Unknown { name: name.clone() })?;
         if found.id != *name && found.title != *name {
-            bail!("`{name}` is a part of the title \"{}\"; `lm conversations delete {id}` deletes it", found.title);
+            bail!(
+                "`{name}` is a part of the title \"{}\"; `lm conversations delete {id}` deletes it",
+                found.title
+            );
         }
         chosen.push((id, found.title));
     }

@@ -17,7 +17,9 @@ pub fn show(store: &Store, name: &str, as_json: bool) -> Result<()> {
         writeln!(out, "{}", conversation.to_json())?;
         return Ok(());
     }
-    if let Some(system) = conversation.settings.get("system").and_then(Value::as_str).filter(|text| !text.is_empty()) {
+    if let Some(system) =
+        conversation.settings.get("system").and_then(Value::as_str).filter(|text| !text.is_empty())
+    {
         writeln!(out, "system: {}\n", replace_control_chars(system))?;
     }
     for message in conversation.path() {
@@ -39,8 +41,10 @@ pub fn found(store: &Store, name: &str) -> Result<Conversation> {
 
 /// Text of a message, with notes on its images and audio, and its calls.
 fn text(message: &Message) -> String {
-    let media = message.media.iter().map(|url| format!("[{}] ", url.split(['/', ':']).nth(1).unwrap_or("medium")));
-    let dropped = (message.dropped > 0).then(|| format!("[{} images or audio clips, not kept] ", message.dropped));
+    let media =
+        message.media.iter().map(|url| format!("[{}] ", url.split(['/', ':']).nth(1).unwrap_or("medium")));
+    let dropped =
+        (message.dropped > 0).then(|| format!("[{} images or audio clips, not kept] ", message.dropped));
     let call = |call: &Value| {
         Some(format!("\n→ {}({})", one_line(call["name"].as_str()?), one_line(call["arguments"].as_str()?)))
     };
