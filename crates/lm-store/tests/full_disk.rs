@@ -40,8 +40,8 @@ fn full_database_keeps_what_it_has() {
     fill(folder.path(), &store);
 }
 
-/// `LM_FULL_DISK=FOLDER cargo test -p lm-store --test integration -- full_disk`, with a folder of a small file
-/// system, such as `mount -t tmpfs -o size=2M tmpfs FOLDER`.
+/// `LM_FULL_DISK=FOLDER cargo test -p lm-store --test integration -- full_disk`, with a folder of a small
+/// file system, such as `mount -t tmpfs -o size=2M tmpfs FOLDER`.
 #[test]
 fn full_file_system_keeps_what_it_has() {
     let Some(folder) = std::env::var_os("LM_FULL_DISK") else {

@@ -80,8 +80,8 @@ enum Command {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Read conversations from JSON Lines, or from an export of the page; those that are there already stay as
-    /// they are
+    /// Read conversations from JSON Lines, or from an export of the page; those that are there already stay
+    /// as they are
     Import {
         /// Files; `-` is standard input
         #[arg(value_name = "FILE", required = true)]
