@@ -17,6 +17,8 @@ export class Chats {
   #total = 0;
   /** Rows of the list, by id. */
   #rows = new Map();
+  /** Rows that a search has found, by id. */
+  #found = new Map();
   /** Conversations with their messages, by id. */
   #loaded = new Map();
   /** Parts of conversations that the server has, by id: see `written`. */
@@ -38,9 +40,11 @@ export class Chats {
       if (error.status !== 401) this.#failed(`the conversations of the server cannot be listed: ${error.message}`);
     });
     if (!this.#isKept) return;
-    for (const conversation of this.#browser.list()) {
+    const old = this.#browser.list();
+    for (const conversation of old) {
       if (await this.#write(conversation, true)) await this.#browser.delete(conversation.id);
     }
+    if (old.length) await this.#list(0).catch(({ message }) => this.#failed(message));
   }
 
   /** True if the server keeps the conversations. */
@@ -55,7 +59,7 @@ export class Chats {
 
   /** A conversation, or its row of the list. */
   get(id) {
-    return this.#loaded.get(id) ?? this.#browser.get(id) ?? this.#rows.get(id);
+    return this.#loaded.get(id) ?? this.#browser.get(id) ?? this.#rows.get(id) ?? this.#found.get(id);
   }
 
   /** All listed conversations, last changed first. */
@@ -76,7 +80,7 @@ export class Chats {
       this.#failed(error.message);
       return { data: [] };
     });
-    for (const row of data) this.#rows.set(row.id, row);
+    this.#found = new Map(data.map((row) => [row.id, row]));
     return data.map(({ id }) => this.get(id));
   }
 
@@ -126,7 +130,7 @@ export class Chats {
   async delete(id) {
     this.#deleted.add(id);
     this.#total -= this.#isKept ? 1 : 0;
-    for (const map of [this.#rows, this.#loaded, this.#sent]) map.delete(id);
+    for (const map of [this.#rows, this.#found, this.#loaded, this.#sent]) map.delete(id);
     if (this.#browser.get(id) || !this.#isKept) await this.#browser.delete(id);
     if (!this.#isKept) return;
     await this.#api.deleteChat(id).catch((error) => {
@@ -138,6 +142,7 @@ export class Chats {
     const { kept, total, data } = await this.#api.listChats({ limit: PAGE, offset });
     this.#isKept = kept;
     this.#total = total;
+    if (!offset) this.#rows.clear();
     for (const row of data) if (!this.#deleted.has(row.id)) this.#rows.set(row.id, row);
   }
 

@@ -256,8 +256,8 @@ addEventListener("pagehide", close);
 addEventListener("focus", refresh);
 addEventListener("pageshow", () => (closing = false));
 await conversations.open();
+await loadTools(); // A conversation may have them.
 if (conversations.get(remembered("current"))) await withLoaded(remembered("current"), show);
 else show(current);
 await loadModels();
-await loadTools();
 document.body.dataset.ready = "true";

@@ -8,6 +8,7 @@ const listed = (page, expected) => until(async () => (await titles(page)).join("
 
 await withPage(async (page, url) => {
   // A database of an earlier version of the page.
+  await page.route("**/favicon.ico", (route) => route.fulfill({ status: 204 }));
   await page.goto(`${url}page/icon.svg`);
   await page.evaluate(keepInBrowser);
   await open(page, url);
@@ -62,13 +63,17 @@ await withPage(async (page, url) => {
   await page.getByRole("button", { name: "Delete conversation" }).last().click();
   await page.getByRole("button", { name: "Delete", exact: true }).click();
   await until(async () => (await kept(url)).total === 2, "deleted");
+  await page.getByText("Terminal", { exact: true }).click();
+  await reply(page, "Good evening");
   await page.reload();
   await page.waitForSelector("body[data-ready]");
   await listed(page, ["Terminal", "First question"]);
   await reply(page, "Good evening");
 });
 
-const kept = async (url) => (await fetch(`${url}v1/chats`)).json();
+async function kept(url) {
+  return (await fetch(`${url}v1/chats`)).json();
+}
 
 async function chat(url, title) {
   const row = (await kept(url)).data.find((row) => row.title === title);
