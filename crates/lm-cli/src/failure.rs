@@ -242,8 +242,8 @@ fn about_conversation(error: &lm_conversation::Error) -> Option<String> {
                 .to_owned(),
         ),
         lm_conversation::Error::NoChatTemplate { .. } => Some(
-            "`lm generate --raw` continues plain text without a chat template; a chat, images and audio need one \
-             (chat_template.jinja in the model folder)"
+            "a model without a chat template is mostly a base model, which was not trained to chat: `lm generate --raw` continues its text, and \
+             `lm chat --chat-template vicuna` (or another family, or a file) chats with it; images and audio need a template"
                 .to_owned(),
         ),
         _ => None,

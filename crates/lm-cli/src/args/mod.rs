@@ -1,5 +1,6 @@
 //! Arguments shared by several commands.
 
+mod chat_template;
 mod conversation;
 mod filters;
 #[cfg(any(feature = "mcp", feature = "serve"))]
@@ -11,6 +12,7 @@ mod prompt;
 mod sampling;
 mod text;
 
+pub use chat_template::TemplateArgs;
 #[cfg(feature = "serve")]
 pub use conversation::CallTreatment;
 pub use conversation::{CallArgs, ChatArgs, OverflowArg};

@@ -12,7 +12,7 @@ use lm_api::{
     Embeddings, Value, find_model,
 };
 
-use crate::args::{CallArgs, ModelPath, RunArgs, numbers};
+use crate::args::{CallArgs, ModelPath, RunArgs, TemplateArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::ordered_parallel_map::{Answer, ordered_parallel_map};
 use crate::{json_lines, model};
@@ -49,6 +49,8 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::threads, allow_negative_numbers = true)]
     parallel: NonZeroUsize,
     #[command(flatten)]
+    template: TemplateArgs,
+    #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]
     run: RunArgs,
@@ -59,8 +61,10 @@ pub struct Args {
 /// # Errors
 /// When the model cannot be loaded, input or output fails, or a request failed.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
+    let folder = model::folder_with(args.model.get(), args.run.load.mmproj.as_deref())?;
+    let template = args.template.of(&folder)?;
     let engine = model::engine(args.model.get(), &args.run)?;
-    let mut config = ConversationConfig::from_engine(&engine);
+    let mut config = ConversationConfig { template, ..ConversationConfig::from_engine(&engine) };
     config.session.adapter = model::adapter(&engine);
     let config = args.calls.of(args.model.get())?.apply(config);
     let endpoints = Endpoints {

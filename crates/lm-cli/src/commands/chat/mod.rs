@@ -19,7 +19,7 @@ use lm_store::{Owner, Store};
 use lm_template::Message;
 use lm_tools::{Agent, Toolset};
 
-use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, numbers};
+use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, TemplateArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::kept_store::KeepArgs;
 use crate::lines::{History, Line, Lines, unquoted};
@@ -98,6 +98,8 @@ pub struct Args {
     #[arg(long)]
     no_history: bool,
     #[command(flatten)]
+    template: TemplateArgs,
+    #[command(flatten)]
     chat: ChatArgs,
     /// Maximum tool-call rounds per turn
     #[arg(long, value_name = "N", default_value = "8", value_parser = numbers::at_least_zero, allow_negative_numbers = true)]
@@ -137,7 +139,10 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let store = args.store(is_terminal)?;
     let opened = store.as_ref().map(|store| args.chosen(store)).transpose()?.flatten();
     let folder = model::folder_with(args.model.get(), args.run.load.mmproj.as_deref())?;
-    model::check_chat_template(&folder)?;
+    let template = args.template.of(&folder)?;
+    if template.is_none() {
+        model::check_chat_template(&folder)?;
+    }
     media::check_all(&folder, &media)?;
     args.sampler.check(&folder.config()?)?;
     let engine = model::engine(args.model.get(), &args.run)?;
@@ -150,7 +155,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         stats: args.stats,
     };
     let config = args.chat.conversation(args.model.get(), session)?;
-    let config = ConversationConfig { overflow: args.overflow.into(), ..config };
+    let config = ConversationConfig { overflow: args.overflow.into(), template, ..config };
     let approve = args.mcp.approve();
     let agent = Agent::builder(&engine, tools.all().clone())
         .config(config)

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::args::ModelPath;
+use crate::args::{ModelPath, TemplateArgs};
 use crate::model;
 use cpu::Cpu;
 use summary::Summary;
@@ -34,6 +34,8 @@ pub struct Args {
     /// GGUF file with the vision encoder of a GGUF model [default: the only mmproj*.gguf beside the model]
     #[arg(long, value_name = "FILE")]
     mmproj: Option<PathBuf>,
+    #[command(flatten)]
+    template: TemplateArgs,
     /// Print one JSON object, with every tensor
     #[arg(long, conflicts_with = "probe_tools")]
     json: bool,
@@ -62,7 +64,7 @@ pub fn run(args: &Args) -> Result<()> {
         return probe::run(path);
     }
     let folder = model::folder_with(path, args.mmproj.as_deref())?;
-    let summary = Summary::read(&folder, path)?;
+    let summary = Summary::read(&folder, path, args.template.files(&folder)?)?;
     if args.json {
         writeln!(out, "{}", summary.to_json())?;
     } else {

@@ -78,9 +78,12 @@ struct Group {
 }
 
 impl Summary {
-    /// Reads the folder, opened at `path`; the embedded one without.
-    pub fn read(folder: &ModelFolder, path: Option<&Path>) -> Result<Self> {
-        let source = folder.chat_template()?;
+    /// Reads the folder, opened at `path`; the embedded one without. `source` defines its chat template.
+    pub fn read(
+        folder: &ModelFolder,
+        path: Option<&Path>,
+        source: Option<ChatTemplateSource>,
+    ) -> Result<Self> {
         let tensors = folder.tensors()?;
         let weight_files: BTreeSet<_> = tensors.iter().map(|tensor| tensor.file.as_str()).collect();
         Ok(Self {
@@ -276,7 +279,10 @@ impl Summary {
         };
         writeln!(f, "  generation    {sampling}")?;
         let Some(template) = &self.template else {
-            return writeln!(f, "  template      none: `lm generate --raw` continues plain text");
+            return writeln!(
+                f,
+                "  template      none, as of a base model: `lm generate --raw` continues plain text, --chat-template names one"
+            );
         };
         let list = |wanted| {
             let names =

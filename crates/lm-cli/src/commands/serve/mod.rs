@@ -11,7 +11,7 @@ use lm_api::CancelHandle;
 use lm_server::{ApiKeys, EndSignal, Error, Server, ServerConfig};
 use lm_store::Store;
 
-use crate::args::{CallArgs, RunArgs, listen, numbers, usage};
+use crate::args::{CallArgs, RunArgs, TemplateArgs, listen, numbers, usage};
 use crate::failure;
 use crate::interrupt::Interrupt;
 use crate::kept_store::KeepArgs;
@@ -74,6 +74,8 @@ pub struct Args {
     mcp: McpCallArgs,
     #[command(flatten)]
     keep: KeepArgs,
+    #[command(flatten)]
+    template: TemplateArgs,
     #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]

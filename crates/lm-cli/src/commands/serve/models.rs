@@ -8,6 +8,7 @@ use lm_api::ConversationConfig;
 use lm_model::ModelFolder;
 use lm_server::ServedModel;
 use lm_session::{Engine, EngineSettings, MediaKind, Models, WeightChoice, available_memory};
+use lm_template::PromptTemplate;
 
 use super::Args;
 use crate::args::{CallTreatment, RunArgs, check_context, usage};
@@ -46,8 +47,9 @@ pub fn models(args: &Args) -> Result<Vec<ServedModel>> {
         return on_demand(args, &run, paths);
     }
     let path = paths.first().map(PathBuf::as_path);
+    let template = args.template.of(&model::folder_with(path, run.load.mmproj.as_deref())?)?;
     let engine = model::engine(path, &run)?;
-    let config = config(&engine, args.calls.of(path)?);
+    let config = config(&engine, template, args.calls.of(path)?);
     Ok(vec![ServedModel::new(engine, config).gguf(model::folder(path)?.is_gguf())])
 }
 
@@ -78,6 +80,7 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
         }
         requantization::warn(&folder, Some(path), run.load.quantize.or(run.load.dtype))?;
         let (registry, name, is_gguf) = (registry.clone(), folder.name().to_owned(), folder.is_gguf());
+        let template = args.template.of(&folder)?;
         let media = media(&folder).with_context(|| path.display().to_string())?;
         registry
             .add(&name, folder, &request, options.clone(), settings.clone())
@@ -85,7 +88,7 @@ fn on_demand(args: &Args, run: &RunArgs, paths: &[PathBuf]) -> Result<Vec<Served
         let calls = args.calls.of(Some(path))?;
         let load = move |name: &str| {
             let engine = registry.engine(name, &mut |_| {})?;
-            let config = config(&engine, calls.clone());
+            let config = config(&engine, template.clone(), calls.clone());
             Ok((engine, config))
         };
         Ok(ServedModel::on_demand(name.clone(), move || load(&name)).media(media).gguf(is_gguf))
@@ -117,8 +120,8 @@ fn refuse_single_model_options(run: &RunArgs) -> Result<()> {
 }
 
 /// Values of absent fields of requests.
-fn config(engine: &Engine, calls: CallTreatment) -> ConversationConfig {
-    let mut config = ConversationConfig::from_engine(engine);
+fn config(engine: &Engine, template: Option<PromptTemplate>, calls: CallTreatment) -> ConversationConfig {
+    let mut config = ConversationConfig { template, ..ConversationConfig::from_engine(engine) };
     config.session.adapter = model::adapter(engine);
     calls.apply(config)
 }
