@@ -36,6 +36,17 @@ export class Api {
     return (await this.#post("v1/tools/call", { name, arguments: values }, signal)).json();
   }
 
+  /** Counts the tokens of a text for a model; null where the server cannot. */
+  async countTokens(content, model) {
+    const answer = await this.#post("tokenize", { content, model: model || undefined, parse_special: false }).catch(() => null);
+    return answer && (await answer.json()).count;
+  }
+
+  /** Has the server render the next piece of a text, which begins `at` UTF-16 units after the start of the stream. */
+  async render(stream, at, text, done) {
+    return (await this.#post("page/render", { stream, at, text: text.toWellFormed(), done })).json();
+  }
+
   /** Yields the chunks of a streamed chat completion. */
   async *chat(body, signal) {
     const stream = { ...body, stream: true, stream_options: { include_usage: true } };

@@ -14,6 +14,7 @@ mod models;
 mod ollama;
 mod openapi;
 mod path_name;
+mod render;
 mod rerank;
 mod responses;
 mod sse;
@@ -21,4 +22,5 @@ mod table;
 mod tokens;
 mod tools;
 
+pub(crate) use render::routes as page_routes;
 pub(crate) use table::ROUTES;
