@@ -22,6 +22,7 @@ impl Interrupt {
         let shared = interrupt.clone();
         ctrlc::set_handler(move || {
             if !shared.cancel() {
+                crate::lines::restore_terminal();
                 std::process::exit(EXIT_CODE.into());
             }
         })

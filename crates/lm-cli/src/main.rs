@@ -32,6 +32,7 @@ mod requantization;
 mod screen;
 mod size;
 mod suggestion;
+mod text_file;
 mod tools;
 mod user_folders;
 mod windows;

@@ -4,12 +4,16 @@
 use std::io::{self, IsTerminal, Write};
 
 use lm_conversation::ConversationEvent;
+use lm_markdown::{Colours, TerminalStream};
 use lm_template::{Content, Message, ToolCall, Value};
 use serde::Serialize;
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
+
+/// Columns of a terminal that does not say its width.
+const DEFAULT_COLUMNS: usize = 80;
 
 /// Returns true if the environment allows colours: `NO_COLOR` is unset or empty and the terminal is not
 /// `dumb`.
@@ -57,6 +61,8 @@ pub struct Screen {
     reasoning: Reasoning,
     /// Content of the unfinished line.
     line: Open,
+    /// Renderer of the answer's Markdown; `None` shows the answer as it is.
+    markdown: Option<TerminalStream>,
 }
 
 /// Output stream of tool calls: standard output where the calls are the answer, standard error where this
@@ -87,7 +93,14 @@ impl Screen {
         let reasoning = if hide_thinking { Reasoning::Hidden } else { Reasoning::Shown };
         let answer = Stream::new(io::stdout(), io::stdout().is_terminal());
         let notes = Stream::new(io::stderr(), io::stderr().is_terminal());
-        Self { answer, notes, calls, reasoning, line: Open::Nothing }
+        Self { answer, notes, calls, reasoning, line: Open::Nothing, markdown: None }
+    }
+
+    /// Formats the Markdown of answers from now on, if standard output is a terminal.
+    pub fn format_answers(mut self) -> Self {
+        let colours = if self.answer.style == Style::Coloured { Colours::Ansi } else { Colours::None };
+        self.markdown = io::stdout().is_terminal().then(|| TerminalStream::new(columns(), colours));
+        self
     }
 
     /// Shows or hides the reasoning from now on.
@@ -126,7 +139,12 @@ impl Screen {
             self.end_line()?;
         }
         self.line = Open::Text;
-        self.answer.write(&replace_control_chars(text))
+        let Some(markdown) = &mut self.markdown else {
+            return self.answer.write(&replace_control_chars(text));
+        };
+        markdown.set_width(columns());
+        let formatted = markdown.push(text);
+        self.answer.write(&formatted)
     }
 
     /// Prints a piece of reasoning, dimmed, or prefixed with `[thinking]` without colours. Prints nothing if
@@ -171,11 +189,19 @@ impl Screen {
     pub fn end_line(&mut self) -> io::Result<()> {
         match std::mem::replace(&mut self.line, Open::Nothing) {
             Open::Nothing => self.answer.out.flush(),
-            Open::Text => self.answer.write("\n"),
+            Open::Text => {
+                let rest = self.markdown.as_mut().map(TerminalStream::finish).unwrap_or_default();
+                self.answer.write(&format!("{rest}\n"))
+            }
             Open::Reasoning if self.notes.style == Style::Coloured => self.notes.write(&format!("{PLAIN}\n")),
             Open::Reasoning => self.notes.write("\n"),
         }
     }
+}
+
+/// Columns of the terminal of standard output.
+fn columns() -> usize {
+    terminal_size::terminal_size().map_or(DEFAULT_COLUMNS, |(width, _)| usize::from(width.0))
 }
 
 /// Replaces control characters by U+FFFD; line ends and tabs stay.
@@ -255,7 +281,8 @@ mod tests {
         let (out, err) = (Shared::default(), Shared::default());
         let stream = |out: &Shared| Stream { out: Box::new(out.clone()), style };
         let (answer, notes) = (stream(&out), stream(&err));
-        let mut screen = Screen { answer, notes, calls, reasoning: Reasoning::Shown, line: Open::Nothing };
+        let (reasoning, line) = (Reasoning::Shown, Open::Nothing);
+        let mut screen = Screen { answer, notes, calls, reasoning, line, markdown: None };
         show(&mut screen).and_then(|()| screen.end_line()).expect("memory takes every write");
         (out.text(), err.text())
     }
@@ -286,6 +313,19 @@ mod tests {
         assert_eq!(out, "It is 15.\n");
         let expected = "\x1b[2mLet me look.\x1b[0m\n→ \x1b[1mget_weather\x1b[0m({\"location\": \"Paris\", \"days\": [1, 2]})\n\x1b[2m← {\"temperature\": 15}\x1b[0m\n";
         assert_eq!(err, expected);
+    }
+
+    #[test]
+    fn formatted_answer_is_complete_before_what_follows_it() {
+        let (out, err) = shown(Style::Plain, CallsTo::Notes, |screen| {
+            screen.markdown = Some(TerminalStream::new(20, Colours::None));
+            screen.text("# Title\n\nSome *te")?;
+            screen.text("xt* and\n\n| a |\n|---|\n| b |")?;
+            screen.note("(a note)")?;
+            screen.text("- next")
+        });
+        assert_eq!(out, "Title\n\nSome text and\n\na\n─\nb\n• next\n");
+        assert_eq!(err, "(a note)\n");
     }
 
     #[test]

@@ -115,14 +115,47 @@ fn keys_complete_commands_and_insert_lines() {
 }
 
 #[test]
-fn keys_typed_ahead_insert_lines() {
+fn keys_typed_ahead_wait_in_the_prompt() {
     let state = state();
     let mut terminal = Terminal::start(&["chat", "-n", "1"], state.path());
-    // Before the program reads keys, the terminal's line discipline passes Enter on as Ctrl-J.
-    terminal.send("one\x1b\ntwo\n");
+    terminal.send("one\rtwi\x7fo\r");
+    terminal.expect("> one");
+    terminal.expect("two");
+    terminal.send(ENTER);
     terminal.expect("(the reply was cut");
     let shown = terminal.ask("/history", "assistant");
     assert!(shown.contains("user: one\r\ntwo"), "{shown}");
+    terminal.exit();
+}
+
+#[test]
+fn paste_is_one_message_at_any_time() {
+    let state = state();
+    let mut terminal = Terminal::chat(&ENDLESS, state.path());
+    terminal.send("\x1b[200~first\r  line two\r\rline four\x1b[201~");
+    terminal.expect("line four");
+    terminal.send(ENTER);
+    terminal.expect("How can I help you?");
+    terminal.send("\x1b[200~while it\rruns\r\x1b[201~");
+    terminal.interrupt();
+    terminal.expect("(interrupted");
+    terminal.expect("> while it");
+    terminal.expect("runs");
+    terminal.send("\x15");
+    let shown = terminal.ask("/history", "assistant: ");
+    assert!(shown.contains("user: first\r\n  line two\r\n\r\nline four\r\n"), "{shown}");
+    terminal.exit();
+}
+
+#[test]
+fn long_paste_shows_its_length() {
+    let state = state();
+    let mut terminal = Terminal::chat(&["-n", "1"], state.path());
+    let lines = "a line of text\r".repeat(30);
+    terminal.send(&format!("\x1b[200~{lines}end\x1b[201~"));
+    terminal.expect("[453 characters, 31 lines]");
+    terminal.send(ENTER);
+    terminal.expect("(the reply was cut");
     terminal.exit();
 }
 

@@ -56,6 +56,17 @@ export class Api {
     await this.#fetch(`v1/chats/${encodeURIComponent(id)}`, { method: "DELETE" });
   }
 
+  /** Counts the tokens of a text for a model; null where the server cannot. */
+  async countTokens(content, model) {
+    const answer = await this.#post("tokenize", { content, model: model || undefined, parse_special: false }).catch(() => null);
+    return answer && (await answer.json()).count;
+  }
+
+  /** Has the server render the next piece of a text, which begins `at` UTF-16 units after the start of the stream. */
+  async render(stream, at, text, done) {
+    return (await this.#post("page/render", { stream, at, text: text.toWellFormed(), done })).json();
+  }
+
   /** Yields the chunks of a streamed chat completion. */
   async *chat(body, signal) {
     const stream = { ...body, stream: true, stream_options: { include_usage: true } };

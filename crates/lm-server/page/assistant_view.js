@@ -63,7 +63,7 @@ const isCut = ({ role, content, calls, state, finish }) =>
 /** One reply: reasoning, text, calls, and the error that ended it. */
 class ReplyView {
   #reasoning = new ReasoningView();
-  #markdown = new MarkdownView();
+  #markdown;
   #calls = [];
   #callList = el("div", { class: "calls" });
   #problem = el("div", { class: "problem" });
@@ -72,12 +72,13 @@ class ReplyView {
 
   constructor(actions) {
     this.actions = actions;
+    this.#markdown = new MarkdownView(actions.api);
     this.element = el("div", { class: "reply" }, this.#reasoning.element, this.#markdown.element, this.#callList, this.#waiting, this.#problem);
   }
 
   update(node, nodes, context) {
     this.#reasoning.update(node);
-    this.#markdown.update(node.content);
+    this.#markdown.update(node.content, node.state !== "streaming");
     this.#waiting.hidden = !(context.isRunning && node.state === "streaming" && !node.content && !node.reasoning && !node.calls.length);
     while (this.#calls.length < node.calls.length) this.#calls.push(new CallView(this.actions));
     this.#calls.length = node.calls.length;

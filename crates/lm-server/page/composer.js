@@ -2,8 +2,9 @@
 
 import { byId } from "./dom.js";
 import { MediaTray } from "./media.js";
+import { remember, remembered } from "./storage.js";
 
-/** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message) and toggleTools(), toggleThinking(). */
+/** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message), countTokens(text) and toggleTools(), toggleThinking(). */
 export class Composer {
   #area = byId("message");
   #send = byId("send");
@@ -13,8 +14,13 @@ export class Composer {
 
   constructor(actions) {
     this.actions = actions;
-    this.#media = new MediaTray({ changed: () => this.#resize(), failed: actions.failed });
-    this.#area.addEventListener("input", () => this.#resize());
+    this.#media = new MediaTray({ changed: () => this.#resize(), failed: actions.failed, countTokens: actions.countTokens });
+    // What is typed survives a reload.
+    this.#area.value = remembered("draft", "");
+    this.#area.addEventListener("input", () => {
+      remember("draft", this.#area.value);
+      this.#resize();
+    });
     this.#area.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
@@ -50,6 +56,7 @@ export class Composer {
     const text = this.#area.value;
     if (this.#isEmpty || this.#isRunning) return;
     this.#area.value = "";
+    remember("draft", "");
     this.actions.send(text, this.#media.take());
   }
 

@@ -1,4 +1,4 @@
-// Elements. Text enters the page only as text nodes, so that no text of a model is ever read as markup.
+// Elements. Text enters the page as text nodes; the only markup is that of the server's renderer, which its sanitiser has passed (lm-markdown).
 
 /** Creates an element: properties that begin with `on` are listeners, others are attributes; children are nodes or text. */
 export function el(tag, properties = {}, ...children) {
@@ -29,6 +29,11 @@ export function icon(name) {
 /** Creates a button that shows an icon; its label is for screen readers and the tooltip. */
 export function iconButton(name, label, onclick, properties = {}) {
   return el("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onclick, ...properties }, icon(name));
+}
+
+/** Fills an element with HTML of `/page/render`, and of nothing else. */
+export function setSanitised(element, html) {
+  element.innerHTML = html;
 }
 
 /** Finds the element of an id. */

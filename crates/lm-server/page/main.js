@@ -50,6 +50,7 @@ const endText = ({ content, calls }) =>
   calls.length ? `The model calls ${calls.map(({ name }) => name).join(", ")}.` : `Reply complete. ${content.slice(0, 300)}`;
 
 const thread = new Thread({
+  api,
   select: (node) => change(() => select(current, node)),
   remove: (node) => change(() => remove(current, node)),
   edit: (node, text) => say(text, node.media, node.parent),
@@ -68,6 +69,7 @@ const thread = new Thread({
 const composer = new Composer({
   send: say,
   failed: notify,
+  countTokens: (text) => api.countTokens(text, byId("model").value),
   stop: () => runner.stop(current),
   toggleTools: () => settingsChanged({ tools: current.settings.tools.length ? [] : TOOLS.map(({ name }) => name) }),
   toggleThinking: () => settingsChanged({ thinking: !current.settings.thinking }),

@@ -1,6 +1,7 @@
-// Images and audio of the message that is being written.
+// Images, audio and text files of the message that is being written.
 
 import { byId, el, iconButton, setChildren } from "./dom.js";
+import { fromMedium, readText, toMedium, toPrompt } from "./text_file.js";
 
 /** Largest file, and largest sum of the files of a message: base64 adds a third, and the server takes bodies of 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -8,6 +9,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
   image: { name: "image", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Image" }) },
+  text: { name: "file", formats: "text", element: textElement },
   audio: { name: "audio", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Audio" }) },
 };
 
@@ -33,14 +35,22 @@ export function mimeOf(bytes) {
   return BEGINNINGS.find(([, pattern]) => pattern.test(beginning))?.[0];
 }
 
-/** Kind of an image or an audio clip as messages keep it: a data URL. Undefined for any other value. */
+/** Kind of an image, an audio clip or a text file as messages keep it: a data URL. Undefined for any other value. */
 export function kindOf(value) {
-  const [, kind] = (typeof value === "string" && /^data:(image|audio)\/[a-z0-9.+-]+;base64,[A-Za-z0-9+/]*={0,2}$/.exec(value)) || [];
-  return kind;
+  const pattern = /^data:(?:(image|audio)\/[a-z0-9.+-]+|(text)\/plain;name=[A-Za-z0-9%.!~*'()_-]*);base64,[A-Za-z0-9+/]*={0,2}$/;
+  const [, kind, text] = (typeof value === "string" && pattern.exec(value)) || [];
+  return kind ?? text;
 }
 
-/** Name of a medium for people: Image, Audio. */
-export const titleOf = (medium) => (kindOf(medium) === "audio" ? "Audio" : "Image");
+/** Name of a medium for people: Image, Audio, or that of the file. */
+export const titleOf = (medium) => ({ image: () => "Image", audio: () => "Audio", text: () => fromMedium(medium).name })[kindOf(medium)]?.();
+
+/** A text file, folded. */
+function textElement(medium) {
+  const { name, text } = fromMedium(medium);
+  const size = el("small", {}, `${text.length.toLocaleString("en-US")} characters`);
+  return el("details", { class: "file" }, el("summary", {}, el("span", {}, name), size), el("pre", { tabindex: "0" }, text));
+}
 
 /** An element that shows or plays a medium. */
 export const mediumElement = (medium) => KINDS[kindOf(medium)].element(medium);
@@ -48,6 +58,7 @@ export const mediumElement = (medium) => KINDS[kindOf(medium)].element(medium);
 /** The medium as a part of a message. */
 export function toPart(medium) {
   if (kindOf(medium) === "image") return { type: "image_url", image_url: { url: medium } };
+  if (kindOf(medium) === "text") return { type: "text", text: toPrompt(fromMedium(medium)) };
   const [head, data] = medium.split(",");
   const format = FORMATS[head.slice("data:audio/".length, -";base64".length).replace(/^x-/, "")];
   return { type: "input_audio", input_audio: format ? { data, format } : { data } };
@@ -56,10 +67,12 @@ export function toPart(medium) {
 /** Bytes of a data URL in base64. */
 const bytesOf = (medium) => Math.floor(((medium.length - medium.indexOf(",")) * 3) / 4);
 
-/** Media chosen, pasted or dropped. `hooks` are changed() and failed(message). */
+/** Media chosen, pasted or dropped. `hooks` are changed(), failed(message) and countTokens(text), which resolves to null where it cannot count. */
 export class MediaTray {
   #media = [];
-  #enabled = [];
+  #enabled = ["text"];
+  /** Tokens of text files, once they are counted. */
+  #tokens = new Map();
   #hooks;
   #list = byId("media");
 
@@ -74,7 +87,7 @@ export class MediaTray {
       });
     }
     addEventListener("paste", (event) => this.#take(event, event.clipboardData));
-    addEventListener("dragover", (event) => this.#enabled.length && event.preventDefault());
+    addEventListener("dragover", (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
     addEventListener("drop", (event) => this.#take(event, event.dataTransfer));
   }
 
@@ -84,7 +97,7 @@ export class MediaTray {
 
   /** Shows the buttons of the kinds that the model reads; media of the others are dropped. */
   enable(modalities) {
-    this.#enabled = Object.keys(KINDS).filter((kind) => modalities.includes(kind));
+    this.#enabled = Object.keys(KINDS).filter((kind) => kind === "text" || modalities.includes(kind));
     for (const [kind, { name }] of Object.entries(KINDS)) byId(`add-${name}`).hidden = !this.#enabled.includes(kind);
     const left = this.#media.filter((medium) => this.#enabled.includes(kindOf(medium)));
     if (left.length === this.#media.length) return;
@@ -101,9 +114,10 @@ export class MediaTray {
   }
 
   #take(event, transfer) {
-    const withKind = (file) => [file, this.#enabled.find((kind) => file.type.startsWith(`${kind}/`))];
-    const files = [...(transfer?.files ?? [])].map(withKind).filter(([, kind]) => kind);
+    const kindOfFile = (file) => Object.keys(KINDS).find((kind) => file.type.startsWith(`${kind}/`)) ?? "text";
+    const files = [...(transfer?.files ?? [])].map((file) => [file, kindOfFile(file)]);
     if (!files.length) return;
+    // A browser would leave the page for a file that is dropped on it.
     event.preventDefault();
     this.#add(files);
   }
@@ -112,6 +126,14 @@ export class MediaTray {
   async #add(files) {
     for (const [file, kind] of files) {
       const { name, formats } = KINDS[kind];
+      if (!this.#enabled.includes(kind)) {
+        this.#hooks.failed(`${file.name}: the model reads no ${kind === "image" ? "images" : "audio"}`);
+        continue;
+      }
+      if (kind === "text") {
+        await this.#addText(file);
+        continue;
+      }
       const type = await typeOf(file);
       const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), file.size);
       if (!type?.startsWith(`${kind}/`)) this.#hooks.failed(`${file.name} is no ${name}: expected ${formats}`);
@@ -121,6 +143,23 @@ export class MediaTray {
     this.#render();
   }
 
+  async #addText(file) {
+    try {
+      const text = await readText(file);
+      const medium = toMedium(file.name, text);
+      const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), bytesOf(medium));
+      if (sum > MAX_BYTES) throw new Error(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
+      this.#media.push(medium);
+      this.#hooks.countTokens(text).then((tokens) => {
+        if (tokens === null) return;
+        this.#tokens.set(medium, tokens);
+        this.#render();
+      });
+    } catch (error) {
+      this.#hooks.failed(error.message);
+    }
+  }
+
   #remove(index) {
     this.#media.splice(index, 1);
     this.#render();
@@ -128,7 +167,8 @@ export class MediaTray {
 
   #render() {
     const remove = (medium) => `Remove ${KINDS[kindOf(medium)].name}`;
-    const item = (medium, index) => el("li", {}, mediumElement(medium), iconButton("close", remove(medium), () => this.#remove(index)));
+    const tokens = (medium) => this.#tokens.has(medium) && el("small", { class: "muted" }, `${this.#tokens.get(medium).toLocaleString("en-US")} tokens`);
+    const item = (medium, index) => el("li", {}, mediumElement(medium), tokens(medium), iconButton("close", remove(medium), () => this.#remove(index)));
     setChildren(this.#list, this.#media.map(item));
     this.#list.hidden = this.isEmpty;
     this.#hooks.changed();

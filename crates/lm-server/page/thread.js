@@ -17,6 +17,8 @@ export class Thread {
 
   constructor(actions) {
     this.#actions = actions;
+    // Replies grow when they are rendered.
+    new ResizeObserver(() => this.#following && this.scrollToEnd()).observe(this.#list);
     this.#scroller.addEventListener("scroll", () => {
       const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
       this.#following = scrollHeight - scrollTop - clientHeight < 60;

@@ -14,12 +14,13 @@ use crate::guards;
 use crate::metrics::count;
 use crate::page;
 use crate::response::ErrorResponse;
-use crate::routes::ROUTES;
+use crate::routes::{self, ROUTES};
 use crate::state::SharedApp;
 
 /// Router of a server. Layers that are added later are further out.
 pub(crate) fn router(app: &SharedApp) -> Router {
     let guarded = table(true)
+        .merge(routes::page_routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(unknown_path)
         .layer(from_fn_with_state(app.clone(), guards::key))

@@ -10,6 +10,7 @@ mod metrics;
 mod models;
 mod openapi;
 mod page;
+mod rendering;
 mod response;
 mod route;
 mod routes;

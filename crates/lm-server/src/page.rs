@@ -38,10 +38,8 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/demo_tools.js", SCRIPT, "demo_tools.js";
     "/page/dom.js", SCRIPT, "dom.js";
     "/page/icon.svg", SVG, "icon.svg";
-    "/page/inline.js", SCRIPT, "inline.js";
     "/page/keyboard.js", SCRIPT, "keyboard.js";
     "/page/main.js", SCRIPT, "main.js";
-    "/page/markdown.js", SCRIPT, "markdown.js";
     "/page/markdown_view.js", SCRIPT, "markdown_view.js";
     "/page/media.js", SCRIPT, "media.js";
     "/page/panels.js", SCRIPT, "panels.js";
@@ -52,6 +50,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/sse.js", SCRIPT, "sse.js";
     "/page/stats.js", SCRIPT, "stats.js";
     "/page/storage.js", SCRIPT, "storage.js";
+    "/page/text_file.js", SCRIPT, "text_file.js";
     "/page/theme.js", SCRIPT, "theme.js";
     "/page/thread.js", SCRIPT, "thread.js";
     "/page/tools.js", SCRIPT, "tools.js";

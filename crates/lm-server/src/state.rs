@@ -10,6 +10,7 @@ use crate::background::Background;
 use crate::config::ServerConfig;
 use crate::metrics::Metrics;
 use crate::models::{Models, ServedModel};
+use crate::rendering::Renderings;
 
 /// State of a server.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct App {
     pub responses: ResponseStore,
     /// Responses in the background.
     pub background: Background,
+    /// Texts that the page shows while they grow.
+    pub renderings: Renderings,
     /// Cancels all requests.
     pub cancel: CancelHandle,
     /// Places for requests in preparation.
@@ -40,6 +43,7 @@ impl App {
             config,
             responses: ResponseStore::default(),
             background: Background::default(),
+            renderings: Renderings::default(),
             cancel: CancelHandle::new(),
             preparing,
             is_ending: watch::Sender::new(false),

@@ -176,6 +176,29 @@ fn hostile_text_stays_text() {
 }
 
 #[test]
+fn replies_are_rendered_by_the_server() {
+    const ALL: &str = "The root is \\(x = \\frac{-b}{2a}\\).\n\n```rust\nfn main() {\n    let x = \"<b>\";\n}\n```\n\n\
+                       - [x] done\n- <script>window.hacked = 1</script>\n\n| a | b |\n|---|---|\n| 1 | $5 and $6 |\n\nthe end";
+    const AGAIN: &str = "**one** word after another, so that it takes several updates\n\n**two**\n\n**three**\n\nthe second end";
+    drive("markdown.mjs", || scripted([ALL, AGAIN, "**three** <b>"], ServerConfig::default()));
+}
+
+#[test]
+fn renderer_needs_the_key() {
+    let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
+    let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
+    let body = json!({"stream": "a", "at": 0, "text": "*x* <script>", "done": true});
+    assert_eq!(server.send(&Request::new("POST", "/page/render").body(&body)).status, 401);
+    let allowed = Request::new("POST", "/page/render").header("Authorization", "Bearer secret").body(&body);
+    let response = server.send(&allowed);
+    assert_eq!(response.status, 200, "{}", response.body);
+    assert!(response.body.contains("<em>x</em> &lt;script&gt;"), "{}", response.body);
+    let lost = json!({"stream": "b", "at": 5, "text": "x"});
+    let lost = Request::new("POST", "/page/render").header("Authorization", "Bearer secret").body(&lost);
+    assert_eq!(server.send(&lost).status, 409);
+}
+
+#[test]
 fn page_asks_for_a_key() {
     drive("key.mjs", || {
         let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");

@@ -33,6 +33,7 @@ targets! {
     grammar_parser at "../../fuzz_targets/grammar_parser.rs",
     images at "../../fuzz_targets/images.rs",
     jinja at "../../fuzz_targets/jinja.rs",
+    markdown at "../../fuzz_targets/markdown.rs",
     safetensors_header at "../../fuzz_targets/safetensors_header.rs",
     schema_grammar at "../../fuzz_targets/schema_grammar.rs",
     template_context at "../../fuzz_targets/template_context.rs",

@@ -7,13 +7,17 @@ use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::config::{Behavior, Configurer};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
-use rustyline::hint::Hinter;
+use rustyline::hint::{Hint, Hinter};
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Cmd, Config, Context, EventHandler, Helper, KeyCode, KeyEvent, Modifiers};
 
 use super::history::{History, MAX_ENTRIES};
+use super::type_ahead::TypeAhead;
 use super::{Line, paths, quotes};
+
+/// Length from which a message of several lines shows its length, in bytes.
+const LONG_BYTES: usize = 200;
 
 /// A word that Tab completes at the beginning of a line.
 #[derive(Clone, Debug)]
@@ -39,6 +43,16 @@ pub struct Editor {
     history: History,
     /// Line that was given back.
     pub(super) given_back: Option<String>,
+    /// Keys between prompts; `None` leaves them to the terminal.
+    type_ahead: Option<TypeAhead>,
+}
+
+/// Text of a line before it is edited.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Initial {
+    /// The keys typed before the prompt.
+    Typed,
+    Empty,
 }
 
 /// Reason why no line was read.
@@ -66,19 +80,35 @@ impl Editor {
         }
         editor.set_auto_add_history(false);
         warn(history.load(editor.history_mut()), "the history cannot be read");
-        Ok(Self { editor, history, given_back: None })
+        Ok(Self { editor, history, given_back: None, type_ahead: None })
+    }
+
+    /// Keeps the keys between prompts from now on.
+    pub fn keep_typed(&mut self) {
+        self.type_ahead.get_or_insert_default().start();
     }
 
     /// Reads a line.
     ///
     /// # Errors
     /// See [`Failed`].
-    pub fn read(&mut self, prompt: &str) -> Result<Line, Failed> {
+    pub fn read(&mut self, prompt: &str, initial: Initial) -> Result<Line, Failed> {
         if let Some(line) = self.given_back.take() {
             return Ok(Line::Text(line));
         }
         self.shown_line();
-        match self.editor.readline(prompt) {
+        let mut typed = String::new();
+        if let Some(type_ahead) = &mut self.type_ahead {
+            type_ahead.stop();
+            if initial == Initial::Typed {
+                typed = type_ahead.take();
+            }
+        }
+        let read = self.editor.readline_with_initial(prompt, (&typed, ""));
+        if let Some(type_ahead) = &mut self.type_ahead {
+            type_ahead.start();
+        }
+        match read {
             Ok(line) => Ok(Line::Text(line)),
             Err(ReadlineError::Interrupted) if self.shown_line().trim().is_empty() => Ok(Line::Interrupted),
             Err(ReadlineError::Interrupted) => Ok(Line::Cleared),
@@ -122,12 +152,27 @@ struct Assistant {
 impl Helper for Assistant {}
 impl Highlighter for Assistant {}
 
-impl Hinter for Assistant {
-    type Hint = String;
+/// Length of a long message, shown after it.
+struct Length(String);
 
-    fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<String> {
-        line.clone_into(&mut self.line.borrow_mut());
+impl Hint for Length {
+    fn display(&self) -> &str {
+        &self.0
+    }
+
+    fn completion(&self) -> Option<&str> {
         None
+    }
+}
+
+impl Hinter for Assistant {
+    type Hint = Length;
+
+    fn hint(&self, line: &str, position: usize, _: &Context<'_>) -> Option<Length> {
+        line.clone_into(&mut self.line.borrow_mut());
+        let lines = line.lines().count();
+        let is_long = position == line.len() && lines > 1 && line.len() > LONG_BYTES;
+        is_long.then(|| Length(format!("  [{} characters, {lines} lines]", line.chars().count())))
     }
 }
 

@@ -4,16 +4,22 @@ mod editor;
 mod history;
 mod paths;
 mod quotes;
+#[cfg(unix)]
+mod type_ahead;
+#[cfg(not(unix))]
+#[path = "no_type_ahead.rs"]
+mod type_ahead;
 
 use std::io::{self, BufRead, IsTerminal, Read};
 
 use anyhow::{Context, Result};
 
 pub use editor::{Argument, Word};
-use editor::{Editor, Failed};
+use editor::{Editor, Failed, Initial};
 pub use history::History;
 pub use paths::parse as parse_path;
 pub use quotes::unquoted;
+pub use type_ahead::restore_terminal;
 
 /// Maximum length of a piped line in bytes; the rest is the next line.
 const MAX_LINE_BYTES: u64 = 16 << 20;
@@ -48,6 +54,13 @@ impl Lines {
         Ok(Self::Terminal(Box::new(editor)))
     }
 
+    /// From now on, what is typed while no prompt is shown waits in the next prompt for a message.
+    pub fn keep_typed(&mut self) {
+        if let Self::Terminal(editor) = self {
+            editor.keep_typed();
+        }
+    }
+
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }
@@ -57,7 +70,7 @@ impl Lines {
     ///
     /// Bytes that are not UTF-8 become U+FFFD; a line on standard error says so.
     pub fn message(&mut self, prompt: &str) -> Result<Line> {
-        let mut line = self.line(prompt)?;
+        let mut line = self.line_with(prompt, Initial::Typed)?;
         if let (Self::Piped(input), Line::Text(text)) = (&mut *self, &mut line) {
             while quotes::is_open(text) {
                 let Line::Text(more) = piped_line(input)? else { break };
@@ -81,10 +94,14 @@ impl Lines {
 
     /// Reads the next line, which is not kept in the history.
     pub fn line(&mut self, prompt: &str) -> Result<Line> {
+        self.line_with(prompt, Initial::Empty)
+    }
+
+    fn line_with(&mut self, prompt: &str, initial: Initial) -> Result<Line> {
         match self {
             Self::Piped(input) => piped_line(input),
             Self::Terminal(editor) => loop {
-                match editor.read(prompt) {
+                match editor.read(prompt, initial) {
                     Ok(line) => return Ok(line),
                     Err(Failed::NotUtf8(text)) => {
                         eprintln!(

@@ -15,6 +15,7 @@ mod models;
 mod ollama;
 mod openapi;
 mod path_name;
+mod render;
 mod rerank;
 mod responses;
 mod sse;
@@ -22,4 +23,5 @@ mod table;
 mod tokens;
 mod tools;
 
+pub(crate) use render::routes as page_routes;
 pub(crate) use table::ROUTES;

@@ -61,6 +61,7 @@ export async function reply(page, text) {
   const last = page.locator(".message.assistant").last();
   await last.locator(".markdown", { hasText: text }).last().waitFor();
   await page.locator(".message.assistant:last-child:not(.streaming)").waitFor();
+  await until(async () => (await page.locator(".markdown[data-rendering]").count()) === 0, "rendered");
   return last;
 }
 

@@ -20,11 +20,11 @@ async function formatsAReply(page) {
   await send(page, "First\nquestion");
   const first = await reply(page, "Reply one");
   assert.equal(await first.locator("strong").textContent(), "bold");
-  assert.equal(await first.locator("pre code").textContent(), "let x = 1 < 2;");
+  assert.equal(await first.locator("pre code").textContent(), "let x = 1 < 2;\n");
   assert.deepEqual(await first.locator("li").allTextContents(), ["apple", "pear"]);
   assert.deepEqual(await first.locator("td").allTextContents(), ["1", "2"]);
   const link = first.locator("a");
-  assert.deepEqual([await link.getAttribute("href"), await link.getAttribute("rel")], ["https://example.com/", "noopener noreferrer"]);
+  assert.deepEqual([await link.getAttribute("href"), await link.getAttribute("rel")], ["https://example.com", "noopener noreferrer"]);
   assert.match(await first.locator(".stats").textContent(), /^\d+ tokens( · [\d.]+ tokens\/s)? · first after [\d.]+ s$/);
   assert.match(await page.locator("#context-text").textContent(), /^[\d,]+ of [\d,]+ tokens$/);
   assert.match(await page.locator("#announcer").textContent(), /^Reply complete\. /);

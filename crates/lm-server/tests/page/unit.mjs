@@ -1,17 +1,16 @@
-// Modules of the page without a browser: event streams, Markdown, the calculator, the tools, conversations, files.
+// Modules of the page without a browser: event streams, the calculator, the tools, conversations, files.
 
 import assert from "node:assert/strict";
 import test from "node:test";
 
 const load = (name) => import(new URL(`../../page/${name}.js`, import.meta.url));
 const { EventParser } = await load("sse");
-const { parseInline } = await load("inline");
-const { parseBlocks } = await load("markdown");
 const { evaluate } = await load("calculator");
 const { fillsContext, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const { inherited } = await load("settings");
-const { mimeOf } = await load("media");
+const { kindOf, mimeOf, titleOf, toPart } = await load("media");
+const { decoded, fromMedium, toMedium } = await load("text_file");
 const tree = await load("tree");
 const { Chats } = await load("chats");
 const { checkedConversation, parseFile } = await load("transfer");
@@ -32,48 +31,6 @@ test("a reply that fills the context cannot continue", () => {
     assert.equal(fillsContext({ stats: { total } }, contextTokens), expected, `${total} of ${contextTokens}`);
   }
   assert.equal(fillsContext({ stats: null }, 2048), false);
-});
-
-test("inline Markdown", () => {
-  const bold = (...children) => ({ kind: "bold", children });
-  for (const [text, expected] of [
-    ["a **b** c", ["a ", bold("b"), " c"]],
-    ["**b *i***", [bold("b ", { kind: "italic", children: ["i"] })]],
-    ["2 * 3 * 4", ["2 * 3 * 4"]],
-    ["snake_case_name", ["snake_case_name"]],
-    ["**open", ["**", "open"]],
-    ["`a*b*` ``x`y``", [{ kind: "code", text: "a*b*" }, " ", { kind: "code", text: "x`y" }]],
-    ["\\*no\\*", ["*no*"]],
-    ["[t](javascript:x)", ["[", "t", "](javascript:x)"]],
-    ["see https://a.example/b.", ["see ", { kind: "link", href: "https://a.example/b", children: ["https://a.example/b"] }, "."]],
-  ]) {
-    assert.deepEqual(parseInline(text), expected, text);
-  }
-});
-
-test("blocks of Markdown", () => {
-  const kinds = (text) => parseBlocks(text).map(({ kind }) => kind);
-  assert.deepEqual(kinds("# T\ntext\n\n- a\n- b\n\n> q\n\n---\n```py\nx\n```\n|a|b|\n|-|-|\n|1|2|"), [
-    "heading", "paragraph", "list", "quote", "rule", "code", "table",
-  ]);
-  const [list] = parseBlocks("3. a\n   - b\n\n     c\n4. d");
-  assert.deepEqual([list.start, list.items.length, list.items[0].map(({ kind }) => kind)], [3, 2, ["paragraph", "list"]]);
-  const [open] = parseBlocks("```\nlet x;");
-  assert.deepEqual([open.open, open.text], [true, "let x;"]);
-  const [outer] = parseBlocks("````md\n```js\nx\n```\n````\nend");
-  assert.equal(outer.text, "```js\nx\n```", "a shorter fence ends no code");
-  const [table] = parseBlocks("|a|b|\n|:-:|-:|\n|1\\|2|3|4|\n|5|");
-  assert.deepEqual([table.alignments, table.rows], [["center", "right"], [["1|2", "3"], ["5", ""]]]);
-});
-
-test("no text makes Markdown slow", () => {
-  for (const piece of ["[", "*", "`a", "_a ", "> ", "- ", "|", "h", "](", "\\", "# ", "1. ", "<http", "~~", "a\n", "```\n", "|a|\n|-|\n"]) {
-    const text = piece.repeat(100000 / piece.length);
-    const before = process.cpuUsage();
-    for (const block of parseBlocks(text)) parseInline(block.text ?? "");
-    // Linear work takes milliseconds of the processor, quadratic work of this length minutes.
-    assert.ok(process.cpuUsage(before).user < 20e6, piece);
-  }
 });
 
 test("the calculator has the results and errors of the Rust tool", () => {
@@ -168,6 +125,29 @@ test("images and audio come before the text, and only data URLs are read from a 
   for (const other of [["https://example.com/a.png"], ["data:text/html;base64,aa"], ["data:image/png,raw"], [7], "x"]) {
     assert.throws(() => parseFile(file(other)), { message: /media is not an array of data URLs$/ });
   }
+});
+
+test("a text file of any encoding is sent as text", () => {
+  const bytes = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
+  for (const [content, text] of [
+    ["caf\xc3\xa9", "café"],
+    ["\xef\xbb\xbfa,b", "a,b"],
+    // The decoder of Node lacks what Windows-1252 adds to Latin-1.
+    ["caf\xe9", "café"],
+    ["\xff\xfea\0\n\0", "a\n"],
+    ["\xfe\xff\0a", "a"],
+    ["\x89PNG\0", null],
+    ["%PDF-1.7\n", null],
+    ["", ""],
+  ]) {
+    assert.equal(decoded(bytes(content)), text, content);
+  }
+  const medium = toMedium('no"tes, 1;base64,ä.md', "```\nx\n```");
+  assert.equal(kindOf(medium), "text");
+  assert.equal(titleOf(medium), 'no"tes, 1;base64,ä.md');
+  assert.deepEqual(fromMedium(medium), { name: 'no"tes, 1;base64,ä.md', text: "```\nx\n```" });
+  assert.deepEqual(toPart(medium), { type: "text", text: 'File "no\\"tes, 1;base64,ä.md":\n````\n```\nx\n```\n````\n\n' });
+  for (const other of ["data:text/html;base64,aa", "data:text/plain;base64,aa", "data:text/plain;name=<b>;base64,aa"]) assert.equal(kindOf(other), undefined);
 });
 
 test("a file is what its bytes say", () => {

@@ -26,6 +26,7 @@ use crate::lines::{History, Line, Lines, unquoted};
 use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
+use crate::text_file::TextFile;
 use crate::{failure, media, model};
 use kept::Kept;
 use settings::Settings;
@@ -43,6 +44,7 @@ Examples:
   lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
   lm chat ./gemma-3-4b-it --image cat.png --prompt 'What is in the image?'
   lm chat ./gemma-4-E2B-it --audio talk.wav --prompt 'Transcribe the audio'
+  lm chat --file notes.md --file data.csv --prompt 'Summarise the files'
   echo 'How is the weather in Paris?' | lm chat --tools demo
 
 Keys: Enter sends, Alt-Enter begins another line, \"\"\" around several lines makes them one message, Tab completes commands and file \
@@ -79,6 +81,9 @@ pub struct Args {
     /// Audio to send with the first new message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
+    /// Text file to send with the first new message, of any encoding; may be repeated
+    #[arg(long, value_name = "FILE")]
+    file: Vec<PathBuf>,
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
@@ -112,6 +117,9 @@ pub struct Args {
     /// prompt, sliding-window also evicts the oldest tokens of the running reply
     #[arg(long, value_name = "error|drop-oldest|sliding-window", default_value = "error")]
     overflow: OverflowArg,
+    /// Show answers as the model writes them: without formatting, which is for terminals only
+    #[arg(long)]
+    plain: bool,
     /// Show token counts, speed and the sampler's seed after each turn
     #[arg(long)]
     stats: bool,
@@ -125,7 +133,9 @@ pub struct Args {
 
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let history = if args.no_history { History::none() } else { History::of_user() };
-    let lines = Arc::new(Mutex::new(Lines::from_stdin(slash::words(), history)?));
+    let mut lines = Lines::from_stdin(slash::words(), history)?;
+    lines.keep_typed();
+    let lines = Arc::new(Mutex::new(lines));
     let tools = match &args.chat.tools {
         Some(source) => source.toolset(&lines, interrupt)?,
         None => Toolset::new(),
@@ -134,6 +144,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let own = tools.clone();
     let tools = ChatTools::new(tools, servers)?;
     let media = media::read_all(&args.image, &args.audio)?;
+    let files = args.file.iter().map(|path| TextFile::read(path)).collect::<Result<Vec<_>>>()?;
     let resumed = args.resume.as_deref().map(saved::read).transpose()?;
     let is_terminal = lock(&lines).is_terminal();
     let store = args.store(is_terminal)?;
@@ -168,17 +179,31 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let turns =
         Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, tool_share, declared, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
+    let screen = if args.plain { screen } else { screen.format_answers() };
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
     let overflow = args.overflow.into();
     let kept = store.map(|store| Kept::new(store, engine.name()));
-    let mut state =
-        State { turns, settings, screen, kept, file: None, save, overflow, media, inserted: Vec::new() };
+    let mut state = State {
+        turns,
+        settings,
+        screen,
+        kept,
+        file: None,
+        save,
+        overflow,
+        media,
+        inserted: Vec::new(),
+        files: Vec::new(),
+    };
     if is_terminal {
         state.screen.note(&banner(&engine))?;
     }
     if let Some(note) = model::tools_note(state.turns.agent.conversation()) {
         state.screen.note(&note)?;
+    }
+    for file in files {
+        slash::add_file(file, &mut state)?;
     }
     if let Some((saved, file)) = resumed.zip(args.resume.as_ref()) {
         slash::resume(saved, file, &mut state)?;
@@ -257,6 +282,8 @@ struct State {
     media: Vec<MediaFile>,
     /// Texts of servers, which the next message begins with.
     inserted: Vec<String>,
+    /// Text files, which the next message begins with.
+    files: Vec<TextFile>,
 }
 
 impl State {
@@ -359,7 +386,10 @@ impl Chat {
         }
         let media = std::mem::take(&mut self.state.media);
         let inserted = std::mem::take(&mut self.state.inserted);
-        let text = inserted.iter().map(String::as_str).chain([message]).collect::<Vec<_>>().join("\n\n");
+        let files: Vec<String> = self.state.files.iter().map(TextFile::prompt).collect();
+        let before = files.iter().chain(&inserted).map(String::as_str);
+        let text = before.chain([message]).collect::<Vec<_>>().join("\n\n");
+        let sent = std::mem::take(&mut self.state.files);
         let (message, files) = media::message(media.clone(), &text);
         let index = self.state.turns.messages();
         self.state.keep(Some(&message))?;
@@ -367,6 +397,10 @@ impl Chat {
             Ok(ended) => self.after(ended),
             Err(error) => {
                 let refused = media::refused(&error, index);
+                // The turn did not begin.
+                if refused.is_some() || self.state.turns.messages() == index {
+                    self.state.files = sent;
+                }
                 if refused.is_some() {
                     self.state.inserted = inserted;
                 }

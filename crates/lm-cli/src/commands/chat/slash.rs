@@ -7,6 +7,7 @@ use lm_conversation::SavedConversation;
 use lm_session::{FinishReason, MediaKind};
 use lm_store::{Owner, Summary};
 use lm_template::{Message, ToolCall};
+use lm_tokenizer::TextSegment;
 
 use super::State;
 use super::kept::Opened;
@@ -19,6 +20,7 @@ use crate::lines::{Argument, Word, parse_path};
 use crate::media;
 use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
+use crate::text_file::TextFile;
 
 /// Next action of the loop after a line.
 #[derive(Debug, PartialEq)]
@@ -39,7 +41,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 21] = [
+const ALL: [Command; 22] = [
     Command {
         names: &["audio"],
         argument: "FILE",
@@ -65,6 +67,12 @@ const ALL: [Command; 21] = [
         run: conversations,
     },
     Command { names: &["exit", "bye", "quit"], argument: "", help: "leave", run: |_, _| Ok(After::Quit) },
+    Command {
+        names: &["file"],
+        argument: "FILE",
+        help: "begin the next message with a text file; alone drops the files added",
+        run: file,
+    },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
     Command { names: &["history"], argument: "", help: "show the messages so far", run: history },
     Command {
@@ -191,6 +199,7 @@ fn clear(_: &str, state: &mut State) -> Result<After> {
     }
     state.media.clear();
     state.inserted.clear();
+    state.files.clear();
     state.file = None;
     state.screen.note("(started over)")?;
     Ok(After::GoOn)
@@ -237,6 +246,35 @@ fn save(path: &str, state: &mut State) -> Result<After> {
     state.screen.note(&format!("(saved to {}{})", path.display(), saved::describe(outcome)))?;
     state.file = Some(path);
     Ok(After::GoOn)
+}
+
+fn file(path: &str, state: &mut State) -> Result<After> {
+    if path.is_empty() {
+        state.files.clear();
+        state.screen.note("(no files)")?;
+    } else {
+        add_file(TextFile::read(&parse_path(path))?, state)?;
+    }
+    Ok(After::GoOn)
+}
+
+/// Adds a text file to the next message, and shows its size in tokens.
+pub fn add_file(file: TextFile, state: &mut State) -> Result<()> {
+    let engine = state.turns.agent.conversation().engine();
+    let prompt = file.prompt();
+    let tokens = engine.tokenizer().encode_segments(&[TextSegment::Content(&prompt)])?.len();
+    let context = engine.context_tokens();
+    let encoding = file.encoding.map(|name| format!(", {name}")).unwrap_or_default();
+    let size = match tokens > context {
+        true => format!("{}, more than the context of {context}", counted(tokens, "token")),
+        false => counted(tokens, "token"),
+    };
+    let name = one_line(&file.path.display().to_string());
+    state.files.push(file);
+    state
+        .screen
+        .note(&format!("({name}: {size}{encoding} before the next message; /file alone drops it)"))?;
+    Ok(())
 }
 
 fn medium(path: &str, kind: MediaKind, state: &mut State) -> Result<After> {
