@@ -89,6 +89,11 @@ impl ApiError {
         Self { retry_after: Some(retry_after), ..Self::refused(429, "rate_limit_error", message) }
     }
 
+    /// Sets the HTTP status.
+    pub fn with_status(self, status: u16) -> Self {
+        Self { status, ..self }
+    }
+
     /// Sets the path of the field at fault.
     pub fn with_param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }

@@ -191,13 +191,13 @@ fn refused(error: Error) -> ApiError {
     match error {
         Error::Invalid { at, .. } | Error::TooLarge { at, .. } => {
             let field = at.split('.').next().unwrap_or_default().to_owned();
-            ApiError::invalid_param(field, format!("`{at}`{}", &message[at.len()..]))
+            ApiError::invalid_param(field, format!("`{at}`{}", message.strip_prefix(&at).unwrap_or(&message)))
         }
         Error::Unknown { .. } => {
             ApiError::refused(404, "not_found_error", message).with_code("chat_not_found")
         }
-        Error::Full(_) => ApiError { status: 507, ..ApiError::server("the disk of the server is full") },
-        Error::Busy(_) => ApiError { status: 503, ..ApiError::server(message) },
+        Error::Full(_) => ApiError::server("the disk of the server is full").with_status(507),
+        Error::Busy(_) => ApiError::server(message).with_status(503),
         error => {
             tracing::warn!(error = &error as &dyn std::error::Error, "store of conversations");
             ApiError::server(message)
