@@ -48,7 +48,7 @@ class LmReplica:
 
     def __init__(self, lm, model, options):
         self.url = f"http://127.0.0.1:{free_port()}"
-        command = [lm, "serve", *([model] if model else []), "--listen", self.url.removeprefix("http://"), *options]
+        command = [lm, "serve", *([model] if model else []), "--listen", self.url.removeprefix("http://"), "--no-store", *options]
         # The server does not outlive a replica that is killed.
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", "--", *command])
         self.wait_until_ready()

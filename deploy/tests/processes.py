@@ -43,7 +43,7 @@ class Replica:
         self.start()
 
     def start(self):
-        command = [self.lm, "serve", "--listen", str(self.port), "--threads", "1", "--allow-host", HOST]
+        command = [self.lm, "serve", "--listen", str(self.port), "--threads", "1", "--no-store", "--allow-host", HOST]
         self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         wait_until_ready(self.url)
 

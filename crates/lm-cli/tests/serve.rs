@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+/// Store of the servers: the conversations of who runs the tests are not theirs.
+const STORE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/serve.db");
+
 /// A server. It ends with the test: one that fails would otherwise wait for it.
 struct Program(Child);
 
@@ -32,6 +35,7 @@ fn serve(args: &[&str]) -> (Program, String, BufReader<ChildStderr>) {
         .args(["serve", "--port", "0"])
         .args(args)
         .env_remove("LM_API_KEY")
+        .env("LM_STORE", STORE)
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -71,7 +75,8 @@ fn signal(program: &Program, name: &str) {
 }
 
 fn lm(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lm")).args(args).env_remove("LM_API_KEY").output().expect("it runs")
+    let mut program = Command::new(env!("CARGO_BIN_EXE_lm"));
+    program.args(args).env_remove("LM_API_KEY").env("LM_STORE", STORE).output().expect("it runs")
 }
 
 #[test]
