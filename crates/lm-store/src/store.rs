@@ -386,15 +386,18 @@ fn put_messages(transaction: &Transaction<'_>, key: i64, messages: &[Message]) -
          ON CONFLICT (conversation, id) DO UPDATE SET role = excluded.role, content = excluded.content, dropped = excluded.dropped, fields = excluded.fields
          RETURNING key",
     )?;
+    let mut texts = Vec::new();
     for message in in_order(messages.to_vec(), &ids)? {
         let Message { id, parent, role, content, media, dropped, fields } = message;
         let fields = Value::Object(fields).to_string();
         let values = params![key, id, parent, role.name(), content, dropped as i64, fields];
         let message: i64 = put.query_row(values, |row| row.get(0))?;
-        index(transaction, message, &content)?;
         attachments::put(transaction, message, &media)?;
+        texts.push((message, content));
     }
-    Ok(())
+    // FTS5 writes a segment before each statement that may be undone: between those above, the time would
+    // grow with the square of the messages.
+    texts.iter().try_for_each(|(message, content)| index(transaction, *message, content))
 }
 
 /// Parents of the messages of a conversation, by their ids.
