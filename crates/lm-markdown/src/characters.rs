@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// Replaces control characters, and those that embed or override a direction, by U+FFFD; line breaks and tabs
-/// stay.
+/// Replaces control characters, and those that embed, isolate or override a direction, by U+FFFD; line breaks
+/// and tabs stay.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     match text.contains(is_deceptive) {
         true => text.replace(is_deceptive, "\u{fffd}").into(),
@@ -12,5 +12,6 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
 }
 
 fn is_deceptive(c: char) -> bool {
-    (c.is_control() && !matches!(c, '\n' | '\t')) || matches!(c, '\u{202a}'..='\u{202e}')
+    (c.is_control() && !matches!(c, '\n' | '\t'))
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

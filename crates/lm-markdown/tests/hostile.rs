@@ -78,8 +78,9 @@ fn text_controls_neither_terminal_nor_direction() {
     ] {
         let shown = terminal(&[text], 80, Colours::None);
         assert!(shown.chars().all(|c| !c.is_control() || c == '\n'), "{shown:?}");
-        assert!(!shown.contains('\u{202e}'), "{shown:?}");
-        assert!(!page(text).contains(['\u{202e}', '\x1b']), "{text:?}");
+        let deceptive = ['\u{202e}', '\u{2066}', '\x1b'];
+        assert!(!shown.contains(deceptive), "{shown:?}");
+        assert!(!page(text).contains(deceptive), "{text:?}");
     }
 }
 
