@@ -353,11 +353,12 @@ fn index(transaction: &Transaction<'_>, key: i64, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes messages with all that follow them.
+/// Removes messages with all that follow them. The `CROSS JOIN` keeps SQLite from reading all messages for each
+/// that is found.
 fn remove(transaction: &Transaction<'_>, key: i64, ids: &[String]) -> Result<()> {
     let mut delete = transaction.prepare(
         "WITH RECURSIVE gone (id) AS (
-             SELECT ?2 UNION SELECT m.id FROM messages m JOIN gone ON m.parent = gone.id WHERE m.conversation = ?1
+             SELECT ?2 UNION SELECT m.id FROM gone CROSS JOIN messages m ON m.conversation = ?1 AND m.parent = gone.id
          ) DELETE FROM messages WHERE conversation = ?1 AND id IN (SELECT id FROM gone)",
     )?;
     for id in ids {

@@ -78,7 +78,7 @@ fn size(store: &Store, id: &str) -> usize {
 
 #[test]
 fn killed_writer_loses_nothing_that_was_written() {
-    let kills = std::env::var("LM_STORE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(10);
+    let kills = std::env::var("LM_STORE_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(3);
     let folder = tempfile::tempdir().expect("a folder");
     // Numbers without a pattern, the same in each run.
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
