@@ -68,6 +68,23 @@ fn gguf_file_shows_tensor_types() {
 }
 
 #[test]
+fn output_of_encoders_is_named() {
+    for (folder, shown, kind) in [
+        ("encoders/bert-mean", "embeddings, mean pooling", "embedding"),
+        ("encoders/bert-cls", "embeddings, first token pooling", "embedding"),
+        ("encoders/bert-cross", "a score of a pair of texts, for `lm rerank`", "labels"),
+        ("encoders/qwen3-cross", "a score of a pair of texts", "labels"),
+        ("encoders/bert-cross-labels", " labels\n", "labels"),
+    ] {
+        let out = inspect(Some(folder), &[]);
+        assert_contains(&out, &[shown]);
+        assert!(!out.contains("template") && !out.contains("a reply ends with"), "{out}");
+        assert_eq!(as_json(Some(folder))["output"], kind);
+    }
+    assert_eq!(as_json(None)["output"], "tokens");
+}
+
+#[test]
 fn inactive_experts_are_counted_apart() {
     let summary = as_json(Some("models/qwen3-moe-tiny"));
     let count = |key: &str| summary[key].as_u64().expect("a count");

@@ -5,8 +5,16 @@ use anyhow::{Result, bail};
 use super::{Args, Outcome};
 use crate::process::{self, cargo};
 
-const CRATES: &[&str] =
-    &["lm-formats", "lm-jinja", "lm-template", "lm-tokenizer", "lm-processors", "lm-media", "lm-markdown", "lm-hub"];
+const CRATES: &[&str] = &[
+    "lm-formats",
+    "lm-jinja",
+    "lm-template",
+    "lm-tokenizer",
+    "lm-processors",
+    "lm-media",
+    "lm-markdown",
+    "lm-hub",
+];
 
 pub fn run(_: &Args) -> Result<Outcome> {
     for name in CRATES {

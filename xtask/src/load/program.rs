@@ -43,7 +43,11 @@ impl Server {
     /// Starts it on a free port, and waits until it listens.
     pub fn start(lm: &Lm, args: &[&str]) -> Result<Self> {
         let mut command = lm.command("serve");
-        command.args(["--listen", "0", "--no-store"]).args(args).env_remove("LM_API_KEY").stderr(Stdio::piped());
+        command
+            .args(["--listen", "0", "--no-store"])
+            .args(args)
+            .env_remove("LM_API_KEY")
+            .stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start `lm serve`")?;
         let mut errors = BufReader::new(child.stderr.take().context("`lm serve` has no standard error")?);
         let mut server = Self { child, addr: String::new() };

@@ -5,7 +5,10 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::Result;
-use lm_model::{ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, Parameters, TensorInfo};
+use lm_model::{
+    ChatTemplateSource, GenerationConfig, ModelConfig, ModelFolder, ModelOutput, Parameters, Pooling,
+    TensorInfo,
+};
 use lm_session::SamplerParams;
 use lm_template::{Capabilities, ChatTemplates, TemplateChoice};
 use lm_tokenizer::Tokenizer;
@@ -25,6 +28,9 @@ pub struct Summary {
     tokenizer: Tokenizer,
     generation: GenerationConfig,
     template: Option<Template>,
+    output: ModelOutput,
+    /// Pooling of an embedding model.
+    pooling: Option<Pooling>,
     licence: Option<String>,
     memory: MemoryTable,
     /// Images and audio that the model reads beside text.
@@ -85,6 +91,10 @@ impl Summary {
         source: Option<ChatTemplateSource>,
     ) -> Result<Self> {
         let tensors = folder.tensors()?;
+        let output = folder.output()?;
+        let is_embedding = output == ModelOutput::HiddenStates;
+        let pooling =
+            is_embedding.then(|| Ok::<_, anyhow::Error>(folder.embedding_config()?.pooling)).transpose()?;
         let weight_files: BTreeSet<_> = tensors.iter().map(|tensor| tensor.file.as_str()).collect();
         Ok(Self {
             file_bytes: model::file_bytes(path, weight_files.into_iter())?,
@@ -96,6 +106,8 @@ impl Summary {
             tokenizer: folder.tokenizer()?,
             generation: folder.generation_config()?,
             template: source.map_or(Ok(None), |source| Template::of(&source, folder.name()))?,
+            output,
+            pooling,
             licence: folder.licence()?,
             memory: MemoryTable::of(&folder.footprint()?),
             reads: [folder.reads_images()?, folder.reads_audio()?],
@@ -175,6 +187,11 @@ impl Summary {
             "context_len": config.max_position_embeddings,
             "vocab_size": config.vocab_size,
             "tokenizer": {"tokens": self.tokenizer.vocab_size(), "end_ids": self.tokenizer.end_ids()},
+            "output": match self.output {
+                ModelOutput::Tokens => "tokens",
+                ModelOutput::HiddenStates => "embedding",
+                ModelOutput::Labels { .. } => "labels",
+            },
             "generation": {
                 "do_sample": self.generation.do_sample,
                 "temperature": self.generation.temperature,
@@ -255,9 +272,31 @@ impl fmt::Display for Summary {
     }
 }
 
+fn pooling_name(pooling: Pooling) -> &'static str {
+    match pooling {
+        Pooling::Mean => "mean",
+        Pooling::Last => "last token",
+        Pooling::Cls => "first token",
+    }
+}
+
 impl Summary {
-    /// Tokenizer, sampling and template.
+    /// Tokenizer, and the output: sampling and template, pooling or labels.
     fn fmt_text_side(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let output = match self.output {
+            ModelOutput::Tokens => return self.fmt_generation(f),
+            ModelOutput::HiddenStates => {
+                format!("embeddings, {} pooling", pooling_name(self.pooling.unwrap_or_default()))
+            }
+            ModelOutput::Labels { count: 1, .. } => "a score of a pair of texts, for `lm rerank`".to_owned(),
+            ModelOutput::Labels { count, .. } => format!("{count} labels"),
+        };
+        writeln!(f, "  tokenizer     {} tokens", self.tokenizer.vocab_size())?;
+        writeln!(f, "  output        {output}")
+    }
+
+    /// Tokenizer, sampling and template of a model that generates text.
+    fn fmt_generation(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ends: Vec<_> = self.tokenizer.end_ids().iter().map(|&id| self.shown_token(id)).collect();
         writeln!(
             f,
