@@ -36,7 +36,7 @@ pub trait CausalLm: Send + Sync {
     ///
     /// # Errors
     /// [`crate::Error::Batch`] when a sequence cannot run; `cache` is unchanged then.
-    /// [`crate::Error::NoTokens`] for a model that gives no tokens.
+    /// [`crate::Error::NoTokens`] when logits are asked of a model that gives no tokens.
     fn forward(&self, batch: &Batch, cache: &mut KvPool) -> Result<Logits>;
 
     /// Returns true if another model runs on this model's device or waits for it: forward passes on the CPU

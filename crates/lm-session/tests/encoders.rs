@@ -12,7 +12,7 @@ use lm_session::{
 /// Maximum absolute difference of an element of a vector, of a logit or a score.
 const TOLERANCE: f32 = 1e-4;
 /// Minimum cosine similarity of embeddings with 8-bit and 4-bit weights to those with floats.
-const QUANTISED: [(WeightFormat, f32); 2] = [(WeightFormat::Q8, 0.995), (WeightFormat::Q4, 0.6)];
+const QUANTISED: [(WeightFormat, f32); 2] = [(WeightFormat::Q8, 0.995), (WeightFormat::Q4, 0.7)];
 
 #[derive(serde::Deserialize)]
 struct Text {

@@ -202,10 +202,11 @@ pub(crate) fn is_of_base_model(name: &str) -> bool {
 /// Maps a tensor name of a multimodal checkpoint, of a decoder without its head, or of an adapter to one, to
 /// its name in a text-only checkpoint.
 ///
-/// # Source Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`),
-/// SmolVLM (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one), Qwen3-Embedding (`layers.…`),
-/// Falcon (`transformer.h.…`), GPT-2 (`h.…`) and BERT (`bert.…`, with `encoder.layer.` for `layers.`; the
-/// oldest call the parameters of norms `gamma` and `beta`).
+/// # Source
+/// Published checkpoints of Gemma 3 (`language_model.model.…`), Gemma 3n (`model.language_model.…`), SmolVLM
+/// (`model.text_model.…`), Nemotron-H (`backbone.…`, a text-only one), Qwen3-Embedding (`layers.…`), Falcon
+/// (`transformer.h.…`), GPT-2 (`h.…`) and BERT (`bert.…`, with `encoder.layer.` for `layers.`; the oldest
+/// call the parameters of norms `gamma` and `beta`).
 pub(crate) fn text_model_name(name: &str) -> Cow<'_, str> {
     if let Some(adapted) = name.strip_prefix(ADAPTER_PREFIX) {
         return format!("{ADAPTER_PREFIX}{}", text_model_name(adapted)).into();
