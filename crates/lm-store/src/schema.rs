@@ -21,7 +21,7 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY)?;
-    let read = version(&connection, path);
+    let read = committed_version(&mut connection, path);
     // The header is that of another format.
     if read.as_ref().is_err_and(|error| matches!(error, Error::Damaged(source) if source.sqlite_error_code() == Some(ErrorCode::NotADatabase)))
     {
@@ -68,7 +68,12 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Version of a store; 0 for an empty database.
+/// Version in one read transaction: between two statements of their own, another program could commit.
+fn committed_version(connection: &mut Connection, path: &Path) -> Result<usize> {
+    version(&*connection.transaction()?, path)
+}
+
+/// Version of a store; 0 for an empty database. Its three statements have to run in one transaction.
 fn version(connection: &Connection, path: &Path) -> Result<usize> {
     let number = |name: &str| connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -90,7 +95,7 @@ fn version(connection: &Connection, path: &Path) -> Result<usize> {
 
 /// Runs the missing migrations in one transaction. Two programs that start at once do so one after the other.
 fn migrate(connection: &mut Connection, path: &Path, migrations: &[&str]) -> Result<()> {
-    if version(connection, path)? == migrations.len() {
+    if committed_version(connection, path)? == migrations.len() {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
