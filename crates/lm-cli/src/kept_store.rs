@@ -22,7 +22,7 @@ pub struct KeepArgs {
 #[derive(Debug, clap::Args)]
 pub struct StoreArgs {
     /// File of the kept conversations [default: lm/conversations.db in the user's data folder]
-    #[arg(long, value_name = "FILE", env = "LM_STORE", hide_env_values = true)]
+    #[arg(long, value_name = "FILE", env = "LM_STORE", hide_env_values = true, global = true)]
     store: Option<PathBuf>,
 }
 

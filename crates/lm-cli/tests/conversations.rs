@@ -16,7 +16,8 @@ impl Kept {
     }
 
     fn chat(&self, args: &[&str], input: &str) -> Run {
-        lm(&[&["chat", "-n", "8", "--temperature", "0", "--store", &self.file()], args].concat(), input)
+        let fixed: &[&str] = if args.contains(&"--temperature") { &[] } else { &["--temperature", "0"] };
+        lm(&[&["chat", "-n", "8", "--store", &self.file()], fixed, args].concat(), input)
     }
 
     fn conversations(&self, args: &[&str], input: &str) -> Run {
@@ -79,7 +80,7 @@ fn chats_are_continued_and_opened() {
 #[test]
 fn undone_turns_leave_and_regenerated_ones_branch() {
     let kept = Kept::new();
-    let run = kept.chat(&["--temperature", "2", "--seed", "1"], "Hello\n/regen\nMore\n/undo\n");
+    let run = kept.chat(&["--temperature", "9", "--seed", "1"], "Hello\n/regen\nMore\n/undo\n");
     assert_eq!(run.code, Some(0), "{}", run.err);
     let nodes = kept.shown("Hello")["nodes"].as_object().expect("messages").len();
     assert_eq!(nodes, 3, "a question and two replies");

@@ -19,17 +19,21 @@ fn approved_server_calls_run() {
     assert!(shown.contains(call), "{shown}");
     terminal.ask("perhaps", question);
     terminal.ask("yes", "The weather in Paris is sunny with a temperature of 72");
+    terminal.expect("> ");
     terminal.ask("How is the weather in Paris?", question);
     terminal.interrupt();
     terminal.expect("the message is taken back");
+    terminal.expect("> ");
     terminal.ask("How is the weather in Paris?", question);
     terminal.ask("no", "\"error\": \"permission denied: the user said no\"}");
     terminal.expect("Sorry, that did not work: permission denied.");
     terminal.expect("> ");
     terminal.ask("How is the weather in Paris?", question);
     terminal.ask("always", "temperature of 72");
+    terminal.expect("> ");
     let shown = terminal.ask("How is the weather in Paris?", "temperature of 72");
     assert!(!shown.contains("Run it?"), "{shown}");
+    terminal.expect("> ");
     terminal.exit();
 }
 

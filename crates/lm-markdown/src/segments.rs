@@ -77,7 +77,8 @@ impl Segments {
 
     /// Markdown that is not yet in a part, with the unfinished line; `None` within a code block.
     pub fn open(&self) -> Option<String> {
-        self.code.is_none().then(|| format!("{}{}", self.open, self.line))
+        // A carriage return at the end may be the first half of a line break.
+        self.code.is_none().then(|| format!("{}{}", self.open, self.line.trim_end_matches('\r')))
     }
 
     /// Returns true if the unfinished line begins a block, however it goes on.

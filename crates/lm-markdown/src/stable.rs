@@ -11,6 +11,8 @@ pub(crate) fn stable(text: &str) -> usize {
     let mut fence: Option<&str> = None;
     let mut paragraph = 0;
     let mut at = 0;
+    // Begin of an unfinished line of which nothing can be shown.
+    let mut limit = text.len();
     // Begin of a line that may be the head of a table, and whether it is.
     let mut row: Option<(usize, bool)> = None;
     for line in text.split_inclusive('\n') {
@@ -29,17 +31,23 @@ pub(crate) fn stable(text: &str) -> usize {
             paragraph = paragraph.max(end);
         } else if marker.len() >= 3 {
             if !is_complete {
-                return start;
+                limit = start;
+                break;
             }
             fence = Some(marker);
             paragraph = end;
         } else {
-            if inner.is_empty() {
+            if inner.is_empty() && is_complete {
                 paragraph = end;
             }
             // The definition of a link is not shown.
             if !is_complete && inner.starts_with('[') && !inner.starts_with("[^") && inner.contains("]:") {
-                return start;
+                limit = start;
+                break;
+            }
+            if !is_complete && is_undecided(line) {
+                limit = start;
+                break;
             }
             // A row may be the head of a table, which the next line decides.
             let is_decided = is_complete || !inner.chars().all(is_of_rule);
@@ -53,11 +61,21 @@ pub(crate) fn stable(text: &str) -> usize {
             };
         }
     }
-    let end = row.map_or(text.len(), |(start, _)| start);
+    let end = row.map_or(limit, |(start, _)| start.min(limit));
     if fence.is_some() {
         return end;
     }
-    paragraph.min(end) + words(&text[paragraph.min(end)..end])
+    let shown = paragraph.min(end) + words(&text[paragraph.min(end)..end]);
+    let line = text[..shown].rfind('\n').map_or(0, |at| at + 1);
+    if is_undecided(&text[line..shown]) { line } else { shown }
+}
+
+/// Returns true for the beginning of a line that may become a list item, a task, a rule, an underline of a
+/// heading or emphasis.
+fn is_undecided(line: &str) -> bool {
+    let is_of_markers = |c: char| c.is_ascii_digit() || c.is_whitespace() || "-*+_=#>~.)".contains(c);
+    let boxes = ["[ ]", "[x]", "[X]"];
+    line.chars().all(is_of_markers) || boxes.iter().any(|marker| marker.starts_with(content(line).trim_end()))
 }
 
 fn is_table_rule(line: &str) -> bool {
@@ -94,7 +112,11 @@ fn words(text: &str) -> usize {
             '\\' => {
                 chars.next();
             }
-            '`' | '$' if open.last().is_some_and(|(_, end)| *end == c) => {
+            '`' => {
+                let Some(span) = code_span(&text[at..]) else { break };
+                while chars.next_if(|(next, _)| *next < at + span).is_some() {}
+            }
+            '$' if open.last().is_some_and(|(_, end)| *end == c) => {
                 open.pop();
             }
             '$' if after == '$' => {
@@ -103,7 +125,6 @@ fn words(text: &str) -> usize {
                     open.push((at, DISPLAY));
                 }
             }
-            '`' => open.push((at, '`')),
             '$' if !after.is_whitespace() => open.push((at, '$')),
             '*' | '_' | '~' => {
                 let opens = !after.is_whitespace() && !(c == '_' && before.is_alphanumeric());
@@ -117,6 +138,7 @@ fn words(text: &str) -> usize {
                 close(&mut open, ']');
                 open.push((at, ')'));
             }
+            '(' if open.last().is_some_and(|(_, end)| *end == ')') => open.push((at, ')')),
             ']' | ')' => {
                 close(&mut open, c);
             }
@@ -134,6 +156,22 @@ fn words(text: &str) -> usize {
         before = c;
     }
     last_space
+}
+
+/// Length of the code span that the text begins with: to the next run of as many backticks.
+fn code_span(text: &str) -> Option<usize> {
+    let inner = text.trim_start_matches('`');
+    let ticks = text.len() - inner.len();
+    let mut at = ticks;
+    while let Some(next) = text[at..].find('`') {
+        let start = at + next;
+        let run = text[start..].len() - text[start..].trim_start_matches('`').len();
+        at = start + run;
+        if run == ticks {
+            return Some(at);
+        }
+    }
+    None
 }
 
 /// Closes the innermost span with this end, and those within it.
@@ -166,6 +204,14 @@ mod tests {
             ("a $$\nx + y", "a"),
             ("[y]: https", ""),
             ("snake_case is", "snake_case"),
+            ("text\n- *", "text"),
+            ("- [x", ""),
+            ("- [x] w", ""),
+            ("a b\n1. o", "a b\n"),
+            ("a \\[\n ", "a"),
+            ("a `` b` c", "a"),
+            ("a `` b` `` c", "a `` b` ``"),
+            ("[a](b_(c) \"t t", ""),
         ] {
             assert_eq!(text[..stable(text)].trim_end(), expected.trim_end(), "{text}");
         }

@@ -71,13 +71,15 @@ impl Drop for TypeAhead {
     }
 }
 
-/// Switches the terminal to single keys that are not shown; Ctrl-C stays a signal. Returns false if it is no
+/// Switches the terminal to single keys that are not shown; Ctrl-C stays a signal, and keeps what was typed
+/// before it. Returns false if it is no
 /// terminal.
 fn take_terminal() -> bool {
     let stdin = rustix::stdio::stdin();
     let Ok(before) = tcgetattr(stdin) else { return false };
     let mut modes = before.clone();
     modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+    modes.local_modes |= LocalModes::NOFLSH;
     if tcsetattr(stdin, OptionalActions::Now, &modes).is_err() {
         return false;
     }
