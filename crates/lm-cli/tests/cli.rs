@@ -439,6 +439,7 @@ fn help_is_as_documented() {
         "bench",
         "chat",
         "completions",
+        "conversations",
         "convert",
         "detokenize",
         "embed",

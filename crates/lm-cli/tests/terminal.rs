@@ -141,7 +141,8 @@ fn paste_is_one_message_at_any_time() {
     terminal.expect("(interrupted");
     terminal.expect("> while it");
     terminal.expect("runs");
-    terminal.send("\x15");
+    terminal.interrupt();
+    terminal.expect("> ");
     let shown = terminal.ask("/history", "assistant: ");
     assert!(shown.contains("user: first\r\n  line two\r\n\r\nline four\r\n"), "{shown}");
     terminal.exit();

@@ -38,7 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   lm chat --tools demo
   lm chat ./Qwen3-0.6B --quantize q4 --system 'Answer in one sentence.'
-  lm chat --continue                            the last conversation, also one of the page of lm serve
+  lm chat --continue
   lm chat --resume talk.json
   lm chat --mcp 'npx -y @modelcontextprotocol/server-everything'
   lm chat --mcp demo=http://127.0.0.1:8000/mcp --mcp-config servers.json
@@ -87,14 +87,12 @@ pub struct Args {
     /// Continue the conversation in FILE, which /save wrote
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
-    /// Continue the last kept conversation
+    /// Continue the last kept conversation, begun here or in the page of `lm serve`
     #[arg(long = "continue", conflicts_with_all = ["resume", "no_store"])]
     continues: bool,
     /// Continue the kept conversation of this title or id; a part of the title is enough
     #[arg(long, value_name = "TITLE|ID", conflicts_with_all = ["resume", "continues", "no_store"])]
     open: Option<String>,
-    #[command(flatten)]
-    keep: KeepArgs,
     /// Write the KV cache with /save if it takes at most BYTES, such as 512MB: the chat that resumes need not
     /// prefill it
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
@@ -127,6 +125,8 @@ pub struct Args {
     mcp: McpArgs,
     #[command(flatten)]
     sampler: SamplerArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
     #[command(flatten)]
     run: RunArgs,
 }

@@ -73,13 +73,13 @@ pub struct Args {
     #[command(flatten)]
     mcp: McpCallArgs,
     #[command(flatten)]
-    keep: KeepArgs,
-    #[command(flatten)]
     template: TemplateArgs,
     #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]
     access: AccessArgs,
+    #[command(flatten)]
+    keep: KeepArgs,
     #[command(flatten)]
     run: RunArgs,
 }
