@@ -114,6 +114,10 @@ pub struct StreamOptions {
     /// Reports the usage in an additional last chunk.
     #[serde(default)]
     pub include_usage: bool,
+    /// Reports the progress of the prefill before the first token: `return_progress` of llama.cpp, a field of
+    /// the request itself.
+    #[serde(skip)]
+    pub return_progress: bool,
 }
 
 impl ChatRequest {

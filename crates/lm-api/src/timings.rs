@@ -1,9 +1,11 @@
 //! Durations of a reply in the spelling of llama.cpp's server.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use lm_conversation::{Finished, Reply};
+use lm_conversation::{ConversationEvent, Finished, Reply};
 use serde_json::{Value, json};
+
+use crate::request::ChatRequest;
 
 /// Durations of the prefill and the decode, as the `timings` of llama.cpp's server: counts of tokens,
 /// milliseconds, and tokens per second.
@@ -26,6 +28,33 @@ pub(crate) fn timings(reply: &Reply) -> Value {
             "removed_probability": masked.removed,
         })),
     })
+}
+
+/// Reports of a prefill, for requests with `return_progress`.
+#[derive(Debug)]
+pub(crate) struct PromptProgress {
+    /// Creation of the writer, if reports are requested.
+    since: Option<Instant>,
+}
+
+impl PromptProgress {
+    /// Creates the reports of a request's response.
+    pub(crate) fn new(request: &ChatRequest) -> Self {
+        let is_wanted = request.stream.is_some_and(|stream| stream.return_progress);
+        Self { since: is_wanted.then(Instant::now) }
+    }
+
+    /// Writes `prompt_progress` of an event: tokens of the prompt, those of them that were cached, those
+    /// processed so far (cached ones included), and milliseconds since the request began.
+    pub(crate) fn of(&self, event: &ConversationEvent) -> Option<Value> {
+        let (Some(since), ConversationEvent::Prefill(progress)) = (self.since, event) else { return None };
+        Some(json!({
+            "total": progress.prompt_tokens,
+            "cache": progress.cached_tokens,
+            "processed": progress.cached_tokens + progress.prefilled_tokens,
+            "time_ms": since.elapsed().as_millis() as u64,
+        }))
+    }
 }
 
 fn milliseconds(duration: Duration) -> f64 {

@@ -86,6 +86,23 @@ fn chunks_equal_the_vectors() {
 }
 
 #[test]
+fn progress_of_the_prefill_is_reported_on_request() {
+    let progress = |fields: Value| -> Vec<Value> {
+        let reported = stream(&["Hi!"], fields).into_iter().filter_map(|mut chunk| {
+            assert_eq!(chunk["choices"][0]["finish_reason"].is_null(), chunk.get("timings").is_none());
+            Some(chunk.as_object_mut()?.remove("prompt_progress")?)
+        });
+        reported.collect()
+    };
+    assert_eq!(progress(json!({"stream": true})), [] as [Value; 0]);
+    let reported = progress(json!({"stream": true, "return_progress": true}));
+    let last = reported.last().expect("a report");
+    assert!(last["total"].as_u64() > Some(1) && last["total"] == last["processed"], "{last}");
+    assert!(last["cache"] == 0 && last["time_ms"].is_u64(), "{last}");
+    assert!(reported.is_sorted_by_key(|report| report["processed"].as_u64()), "{reported:?}");
+}
+
+#[test]
 fn streamed_usage_of_choices_equals_the_completion() {
     let tokens = |object: &Value| {
         ["prompt_tokens", "completion_tokens", "total_tokens"].map(|name| object["usage"][name].as_u64())

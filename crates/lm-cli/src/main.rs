@@ -25,6 +25,7 @@ mod npy;
 mod ordered_parallel_map;
 mod path_check;
 mod prefetch;
+mod prefill_bar;
 mod progress;
 mod prompt_ids;
 mod reader;

@@ -43,6 +43,14 @@ pub fn counting_bar(what: &'static str, unit: &str, len: usize) -> ProgressBar {
     bar.with_message(what)
 }
 
+/// Creates a progress bar on standard error for a prompt of `tokens`, hidden if that is not a terminal. Its
+/// prefix is the time left.
+pub fn prefill_bar(tokens: usize) -> ProgressBar {
+    let bar = on_stderr("reading the prompt {wide_bar} {pos}/{len} tokens, {prefix} left");
+    bar.set_length(tokens as u64);
+    bar
+}
+
 /// Creates a line on standard error that shows the current step, hidden if that is not a terminal.
 pub fn status_line() -> ProgressBar {
     on_stderr("{msg}")

@@ -5,8 +5,11 @@ use std::io::{self, IsTerminal, Write};
 
 use lm_conversation::ConversationEvent;
 use lm_markdown::{Colours, TerminalStream};
+use lm_session::PrefillProgress;
 use lm_template::{Content, Message, ToolCall, Value};
 use serde::Serialize;
+
+use crate::prefill_bar::PrefillBar;
 
 const DIM: &str = "\x1b[2m";
 const BOLD: &str = "\x1b[1m";
@@ -63,6 +66,7 @@ pub struct Screen {
     line: Open,
     /// Renderer of the answer's Markdown; `None` shows the answer as it is.
     markdown: Option<TerminalStream>,
+    prefill: PrefillBar,
 }
 
 /// Output stream of tool calls: standard output where the calls are the answer, standard error where this
@@ -93,7 +97,15 @@ impl Screen {
         let reasoning = if hide_thinking { Reasoning::Hidden } else { Reasoning::Shown };
         let answer = Stream::new(io::stdout(), io::stdout().is_terminal());
         let notes = Stream::new(io::stderr(), io::stderr().is_terminal());
-        Self { answer, notes, calls, reasoning, line: Open::Nothing, markdown: None }
+        Self {
+            answer,
+            notes,
+            calls,
+            reasoning,
+            line: Open::Nothing,
+            markdown: None,
+            prefill: PrefillBar::new(),
+        }
     }
 
     /// Formats the Markdown of answers from now on, if standard output is a terminal.
@@ -119,6 +131,10 @@ impl Screen {
             ConversationEvent::Text(text) => self.text(text),
             ConversationEvent::Reasoning(text) => self.reasoning(text),
             ConversationEvent::ToolCall(call) => self.tool_call(call),
+            ConversationEvent::Prefill(progress) => {
+                self.prefill(progress);
+                Ok(())
+            }
             ConversationEvent::Dropped(dropped) => {
                 let (turns, s) = (dropped.turns, if dropped.turns == 1 { "" } else { "s" });
                 self.note(&format!("(the context is full: {turns} more turn{s}, the oldest, left it)"))
@@ -133,8 +149,21 @@ impl Screen {
         }
     }
 
+    /// Shows the progress of a prefill until the next output; one of less than a second is not shown.
+    pub fn prefill(&mut self, progress: &PrefillProgress) {
+        if self.line == Open::Nothing {
+            self.prefill.show(progress);
+        }
+    }
+
+    /// Begins to wait for a reply.
+    pub fn wait(&mut self) {
+        self.prefill.restart();
+    }
+
     /// Shows a piece of the answer.
     pub fn text(&mut self, text: &str) -> io::Result<()> {
+        self.prefill.restart();
         if self.line == Open::Reasoning {
             self.end_line()?;
         }
@@ -153,6 +182,7 @@ impl Screen {
         if self.reasoning == Reasoning::Hidden {
             return Ok(());
         }
+        self.prefill.restart();
         if self.line != Open::Reasoning {
             self.end_line()?;
             self.notes.write(if self.notes.style == Style::Coloured { DIM } else { "[thinking] " })?;
@@ -187,6 +217,7 @@ impl Screen {
 
     /// Ends an unfinished line.
     pub fn end_line(&mut self) -> io::Result<()> {
+        self.prefill.restart();
         match std::mem::replace(&mut self.line, Open::Nothing) {
             Open::Nothing => self.answer.out.flush(),
             Open::Text => {
@@ -282,7 +313,8 @@ mod tests {
         let stream = |out: &Shared| Stream { out: Box::new(out.clone()), style };
         let (answer, notes) = (stream(&out), stream(&err));
         let (reasoning, line) = (Reasoning::Shown, Open::Nothing);
-        let mut screen = Screen { answer, notes, calls, reasoning, line, markdown: None };
+        let (markdown, prefill) = (None, PrefillBar::new());
+        let mut screen = Screen { answer, notes, calls, reasoning, line, markdown, prefill };
         show(&mut screen).and_then(|()| screen.end_line()).expect("memory takes every write");
         (out.text(), err.text())
     }

@@ -69,7 +69,7 @@ export class Api {
 
   /** Yields the chunks of a streamed chat completion. */
   async *chat(body, signal) {
-    const stream = { ...body, stream: true, stream_options: { include_usage: true } };
+    const stream = { ...body, stream: true, stream_options: { include_usage: true }, return_progress: true };
     const response = await this.#post("v1/chat/completions", stream, signal);
     for await (const data of events(response.body)) {
       if (data === "[DONE]") return;

@@ -4,7 +4,7 @@ import { BranchSwitch } from "./branch_switch.js";
 import { CallView } from "./call_view.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
 import { MarkdownView } from "./markdown_view.js";
-import { fillsContext, seconds, statsText, statsTitle } from "./stats.js";
+import { fillsContext, progressText, seconds, statsText, statsTitle } from "./stats.js";
 
 /** Shows the replies to one message of the user, and the results of their calls. */
 export class AssistantView {
@@ -67,7 +67,8 @@ class ReplyView {
   #calls = [];
   #callList = el("div", { class: "calls" });
   #problem = el("div", { class: "problem" });
-  #waiting = el("div", { class: "waiting", role: "img", "aria-label": "Waiting for the model" }, el("i"), el("i"), el("i"));
+  #progress = el("span", { class: "progress" });
+  #waiting = el("div", { class: "waiting" }, el("span", { class: "dots", role: "img", "aria-label": "Waiting for the model" }, el("i"), el("i"), el("i")), this.#progress);
   #shownProblem = null;
 
   constructor(actions) {
@@ -80,6 +81,8 @@ class ReplyView {
     this.#reasoning.update(node);
     this.#markdown.update(node.content, node.state !== "streaming");
     this.#waiting.hidden = !(context.isRunning && node.state === "streaming" && !node.content && !node.reasoning && !node.calls.length);
+    const progress = progressText(context.progress(node));
+    if (this.#progress.textContent !== progress) this.#progress.textContent = progress;
     while (this.#calls.length < node.calls.length) this.#calls.push(new CallView(this.actions));
     this.#calls.length = node.calls.length;
     setChildren(this.#callList, this.#calls.map((view, index) => view.update(node.calls[index], node, nodes, context)));

@@ -33,8 +33,9 @@ export class Composer {
   }
 
   /** Shows the state of the conversation. */
-  update({ tools, thinking }, isRunning, modalities) {
+  update({ tools, thinking }, isRunning, { modalities, canThink }) {
     this.#media.enable(modalities);
+    byId("thinking-chip").hidden = byId("thinking-field").hidden = byId("effort-field").hidden = !canThink;
     const hadFocus = [this.#send, this.#stop].includes(document.activeElement);
     this.#isRunning = isRunning;
     this.#stop.hidden = !isRunning;

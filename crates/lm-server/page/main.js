@@ -193,8 +193,9 @@ function render() {
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
   byId("empty-model").textContent = byId("model").value;
   const model = models.find(({ id }) => id === byId("model").value);
-  composer.update(current.settings, isRunning, model?.input_modalities ?? []);
-  thread.render(current, isRunning, model?.max_model_len);
+  // A model that is not loaded yet may think.
+  composer.update(current.settings, isRunning, { modalities: model?.input_modalities ?? [], canThink: model?.thinking !== false });
+  thread.render(current, isRunning, model?.max_model_len, (node) => runner.progress(node));
   showContext(byId("context"), byId("context-text"), nodes, model?.max_model_len);
 }
 
@@ -240,7 +241,11 @@ function suggestion({ target }) {
   const button = target.closest("button");
   if (!button) return;
   const { tool } = button.dataset;
-  if (tool && !current.settings.tools.includes(tool)) settingsChanged({ tools: [...current.settings.tools, tool] });
+  if (tool && !current.settings.tools.includes(tool)) {
+    // For this conversation: the next one begins without it.
+    current.settings.tools = [...current.settings.tools, tool];
+    settings.show(current.settings);
+  }
   say(button.dataset.text);
 }
 

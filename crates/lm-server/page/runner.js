@@ -14,6 +14,8 @@ export class Runner {
   #hooks;
   /** Controllers of running requests, by the conversation's id. */
   #running = new Map();
+  /** Progress of the prompts of replies that have not begun, by node. */
+  #progress = new WeakMap();
 
   constructor(api, hooks) {
     this.#api = api;
@@ -22,6 +24,11 @@ export class Runner {
 
   isRunning(conversation) {
     return this.#running.has(conversation.id);
+  }
+
+  /** How far the prompt of a reply has been read: `total`, `cache`, `processed` and `time_ms`; undefined before and after. */
+  progress(node) {
+    return this.#progress.get(node);
   }
 
   stop(conversation) {
@@ -124,7 +131,8 @@ export class Runner {
     this.#hooks.changed(conversation, node);
     try {
       for await (const chunk of this.#api.chat(body, controller.signal)) {
-        apply(node, chunk, clock);
+        if (chunk.prompt_progress) this.#progress.set(node, chunk.prompt_progress);
+        else apply(node, chunk, clock);
         this.#hooks.changed(conversation, node);
       }
       node.state = "done";
@@ -134,6 +142,7 @@ export class Runner {
       Object.assign(node, error.name === "AbortError" ? { state: "stopped" } : { state: "error", error: error.message });
     }
     node.stats = clock.stats;
+    this.#progress.delete(node);
     this.#running.delete(conversation.id);
     this.#hooks.ended(conversation, node);
   }

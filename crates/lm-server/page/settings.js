@@ -10,17 +10,36 @@ const NUMBERS = [
   { name: "top_k", label: "Top k", hint: "number of most probable tokens; 0 is all", min: 0, max: 1000000, step: 1 },
   { name: "max_tokens", label: "Max tokens", hint: "longest reply", min: 1, max: 10000000, step: 1 },
   { name: "seed", label: "Seed", hint: "the same seed gives the same reply", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1 },
+  { name: "min_p", label: "Min p", hint: "drops tokens less probable than this times the most probable one; 0 is off", min: 0, max: 1, step: "any", isRare: true },
+  { name: "repetition_penalty", label: "Repetition penalty", hint: "of tokens in prompt and reply; 1 is off", min: 0.01, max: 10, step: "any", isRare: true },
+  { name: "presence_penalty", label: "Presence penalty", hint: "subtracted once for a token of the reply; 0 is off", min: -10, max: 10, step: "any", isRare: true },
+  { name: "frequency_penalty", label: "Frequency penalty", hint: "subtracted for each time that a token occurs; 0 is off", min: -10, max: 10, step: "any", isRare: true },
 ];
 
+/** Text fields: name, label, description, and fields of a request; `read` throws if the text is invalid. */
+const TEXTS = [
+  { name: "stop", label: "Stop", hint: "a reply ends before any of these lines", read: (text) => ({ stop: text.split("\n").filter(Boolean) }) },
+  { name: "schema", label: "JSON Schema", hint: "a reply is JSON of this schema", read: (text) => ({ response_format: { type: "json_schema", json_schema: { name: "reply", schema: readSchema(text) } } }) },
+];
+
+function readSchema(text) {
+  const schema = JSON.parse(text);
+  if (typeof schema !== "object" || !schema || Array.isArray(schema)) throw new Error("a schema is an object, such as {\"type\": \"object\"}");
+  return schema;
+}
+
+/** Efforts of reasoning, for models that know them; "" is the model's own. */
+const EFFORTS = ["", "low", "medium", "high"];
+
 /** Settings of the first conversation. `allowed` are the tools that run without being approved. */
-export const defaults = () => ({ model: "", system: "", numbers: {}, thinking: true, tools: [], allowed: [] });
+export const defaults = () => ({ model: "", system: "", numbers: {}, texts: {}, effort: "", thinking: true, tools: [], allowed: [] });
 
 /** Settings of a new conversation: those of the last one, without its approvals. */
 export const inherited = (settings) => ({ ...defaults(), ...structuredClone(settings ?? {}), allowed: [] });
 
 /** Returns the settings that are valid in a value from a file. */
 export function checkedSettings(value) {
-  const { model, system, numbers, thinking, tools } = value ?? {};
+  const { model, system, numbers, texts, effort, thinking, tools } = value ?? {};
   const names = TOOLS.map(({ name }) => name);
   const valid = NUMBERS.filter(({ name, min, max }) => Number.isFinite(numbers?.[name]) && numbers[name] >= min && numbers[name] <= max);
   return {
@@ -28,19 +47,38 @@ export function checkedSettings(value) {
     model: typeof model === "string" ? model : "",
     system: typeof system === "string" ? system : "",
     numbers: Object.fromEntries(valid.map(({ name }) => [name, numbers[name]])),
+    texts: Object.fromEntries(TEXTS.filter(({ name }) => typeof texts?.[name] === "string").map(({ name }) => [name, texts[name]])),
+    effort: EFFORTS.includes(effort) ? effort : "",
     thinking: thinking !== false,
     tools: Array.isArray(tools) ? tools.filter((name) => names.includes(name)) : [],
   };
 }
 
-/** Fields of a request. */
-export function requestFields({ model, numbers, thinking, tools }) {
+/** Fields of a request. Settings of an older page have no texts. */
+export function requestFields({ model, numbers, texts = {}, effort = "", thinking, tools }) {
+  const reasoning = thinking ? effort : "none";
   return {
     ...(model && { model }),
     ...numbers,
-    ...(!thinking && { reasoning_effort: "none" }),
+    ...textFields(texts),
+    ...(reasoning && { reasoning_effort: reasoning }),
     ...(tools.length && { tools: declarations(tools) }),
   };
+}
+
+/** Fields of the valid texts: the panel marks the others. */
+function textFields(texts) {
+  const valid = TEXTS.filter(({ name, read }) => texts[name]?.trim() && !problemOf(read, texts[name]));
+  return Object.assign({}, ...valid.map(({ name, read }) => read(texts[name])));
+}
+
+function problemOf(read, text) {
+  try {
+    if (text.trim()) read(text);
+    return null;
+  } catch ({ message }) {
+    return message;
+  }
 }
 
 /** Panel of the settings; `changed` is called after each change. */
@@ -48,11 +86,15 @@ export class SettingsPanel {
   #settings = defaults();
   #changed;
   #inputs = {};
+  #texts = {};
   #switches = {};
 
   constructor(changed) {
     this.#changed = changed;
-    byId("numbers").append(...NUMBERS.map((field) => this.#number(field)));
+    for (const field of NUMBERS) byId(field.isRare ? "rare-numbers" : "numbers").append(this.#number(field));
+    byId("texts").append(...TEXTS.map((field) => this.#text(field)));
+    byId("effort").append(...EFFORTS.map((effort) => el("option", { value: effort }, effort || "model's")));
+    byId("effort").addEventListener("change", ({ target }) => this.#set({ effort: target.value }));
     byId("tool-switches").append(...TOOLS.map((tool) => this.#tool(tool)));
     byId("system").addEventListener("input", ({ target }) => this.#set({ system: target.value }));
     byId("thinking").addEventListener("change", ({ target }) => this.#set({ thinking: target.checked }));
@@ -68,10 +110,13 @@ export class SettingsPanel {
 
   /** Shows these settings, and changes them from now on. */
   show(settings) {
+    const isSame = settings === this.#settings;
     this.#settings = settings;
     byId("system").value = settings.system;
     byId("thinking").checked = settings.thinking;
-    for (const { name } of NUMBERS) this.#inputs[name].value = settings.numbers[name] ?? "";
+    byId("effort").value = settings.effort ?? "";
+    for (const { name } of NUMBERS) write(this.#inputs[name], settings.numbers[name] ?? "", isSame);
+    for (const { name } of TEXTS) write(this.#texts[name], settings.texts?.[name] ?? "", isSame);
     for (const { name } of TOOLS) this.#switches[name].checked = settings.tools.includes(name);
   }
 
@@ -82,13 +127,34 @@ export class SettingsPanel {
 
   #number({ name, label, hint, min, max, step }) {
     const input = el("input", { type: "number", id: `set-${name}`, min, max, step, placeholder: "model's", "aria-describedby": `hint-${name}` });
+    const note = el("small", { id: `hint-${name}` }, hint);
+    const limits = `${step === 1 ? "a whole number" : "a number"} from ${min} to ${max}`;
+    const check = () => mark(input, note, input.checkValidity() ? null : `not used: this is ${limits}`, hint);
+    input.addEventListener("check", check);
     input.addEventListener("input", () => {
-      if (!input.checkValidity()) return;
+      check();
       const { [name]: _, ...others } = this.#settings.numbers;
-      this.#set({ numbers: input.value === "" ? others : { ...others, [name]: input.valueAsNumber } });
+      const isSet = input.value !== "" && input.checkValidity();
+      this.#set({ numbers: isSet ? { ...others, [name]: input.valueAsNumber } : others });
     });
     this.#inputs[name] = input;
-    return el("div", { class: "field" }, el("label", { for: input.id }, label), input, el("small", { id: `hint-${name}` }, hint));
+    return el("div", { class: "field" }, el("label", { for: input.id }, label), input, note);
+  }
+
+  #text({ name, label, hint, read }) {
+    const area = el("textarea", { id: `set-${name}`, rows: 3, spellcheck: "false", "aria-describedby": `hint-${name}` });
+    const note = el("small", { id: `hint-${name}` }, hint);
+    const check = () => {
+      const problem = problemOf(read, area.value);
+      mark(area, note, problem && `not used: ${problem}`, hint);
+    };
+    area.addEventListener("check", check);
+    area.addEventListener("input", () => {
+      check();
+      this.#set({ texts: { ...this.#settings.texts, [name]: area.value } });
+    });
+    this.#texts[name] = area;
+    return el("div", { class: "field" }, el("label", { for: area.id }, label), area, note);
   }
 
   #tool({ name, label, description }) {
@@ -100,4 +166,18 @@ export class SettingsPanel {
     this.#switches[name] = input;
     return el("label", { class: "switch", title: description }, el("span", {}, label, el("code", {}, name)), input);
   }
+}
+
+/** Writes a value into a field; of the same settings, one that is being typed or invalid stays. */
+function write(input, value, isSame) {
+  if (isSame && (input === document.activeElement || input.getAttribute("aria-invalid"))) return;
+  input.value = value;
+  input.dispatchEvent(new Event("check"));
+}
+
+/** Marks a field as invalid with its problem, or as valid. */
+function mark(input, note, problem, hint) {
+  if (problem) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+  note.textContent = problem ?? hint;
 }

@@ -27,6 +27,15 @@ function speed(known) {
   return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
 }
 
+/** Progress of a prompt that takes more than a second, such as `Reading the prompt: 1,024 of 6,000 tokens, 12 s left`. */
+export function progressText(progress) {
+  const { total, cache, processed, time_ms: ms } = progress ?? {};
+  if (!progress || processed >= total || processed <= cache) return "";
+  const left = (ms * (total - processed)) / (processed - cache);
+  if (ms + left < 1000) return "";
+  return `Reading the prompt: ${count(processed)} of ${count(total)} tokens, ${seconds(left)} left`;
+}
+
 /** Details of a turn, for its tooltip. */
 export function statsTitle(replies) {
   const last = replies.at(-1);

@@ -26,10 +26,10 @@ export class Thread {
   }
 
   /** Shows the selected messages of a conversation with a model of this context length, if it is known. */
-  render(conversation, isRunning, contextTokens) {
+  render(conversation, isRunning, contextTokens, progress) {
     if (this.#shown !== conversation.id) this.#open(conversation);
     const nodes = path(conversation);
-    const context = { conversation, isRunning, contextTokens, open: openCalls(nodes), last: nodes.at(-1) };
+    const context = { conversation, isRunning, contextTokens, open: openCalls(nodes), last: nodes.at(-1), progress };
     const groups = grouped(nodes);
     setChildren(this.#list, groups.map((group) => this.#view(group, context).element));
     const shown = new Set(groups.map(([first]) => first.id));

@@ -57,6 +57,9 @@ pub(crate) struct OutputFields {
     stream: Option<bool>,
     /// Options of a stream; `include_usage` adds a last chunk with the usage.
     stream_options: Option<StreamOptions>,
+    /// Adds chunks with the progress of the prefill, `prompt_progress`, to a stream, as llama.cpp does; false
+    /// if absent.
+    return_progress: Option<bool>,
 }
 
 impl OutputFields {
@@ -70,7 +73,9 @@ impl OutputFields {
         request.choices = self.n.map_or(1, NonZeroUsize::get);
         in_range("n", request.choices, 1, limits.choices)?;
         if self.stream.unwrap_or(false) {
-            request.stream = Some(self.stream_options.unwrap_or_default());
+            let return_progress = self.return_progress.unwrap_or(false);
+            request.stream =
+                Some(StreamOptions { return_progress, ..self.stream_options.unwrap_or_default() });
         } else if self.stream_options.is_some() {
             return Err(ApiError::invalid_param("stream_options", "`stream_options` needs `stream`: true"));
         }

@@ -11,12 +11,13 @@ use crate::client_tools::ClientTools;
 use crate::error::ApiError;
 use crate::request::ChatRequest;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
-use crate::timings::timings;
+use crate::timings::{PromptProgress, timings};
 
 /// Writer of `chat.completion.chunk` objects: the events of each choice's turn in, chunks out.
 ///
 /// A choice opens with its role, and ends with a chunk of its finish reason and durations (`timings`); the
-/// usage, if it is requested, comes last. A server frames each chunk as `data: …`, and `data: [DONE]` after
+/// usage, if it is requested, comes last. With `return_progress` each step of the prefill has a chunk
+/// (`prompt_progress`). A server frames each chunk as `data: …`, and `data: [DONE]` after
 /// them.
 ///
 /// ```
@@ -36,6 +37,7 @@ pub struct ChunkWriter {
     head: CompletionHead,
     include_usage: bool,
     with_logprobs: bool,
+    progress: PromptProgress,
     tools: ClientTools,
     choices: Vec<ChoiceState>,
 }
@@ -71,6 +73,7 @@ impl ChunkWriter {
             head,
             include_usage: request.stream.is_some_and(|stream| stream.include_usage),
             with_logprobs: request.turn.logprobs.is_some(),
+            progress: PromptProgress::new(request),
             tools: request.client_tools.clone(),
             choices: (0..request.choices).map(|_| choice()).collect(),
         }
@@ -95,6 +98,11 @@ impl ChunkWriter {
         deltas.extend(state.delta(event, &self.tools));
         let mut chunks: Vec<Value> =
             deltas.into_iter().map(|delta| self.chunk(choice, delta, None)).collect();
+        if let Some(progress) = self.progress.of(event) {
+            let mut chunk = self.chunk(choice, json!({}), None);
+            chunk["prompt_progress"] = progress;
+            chunks.push(chunk);
+        }
         if let ConversationEvent::Finished(reply) = event {
             let mut last = self.chunk(choice, json!({}), Some(finish_reason(reply)));
             last["timings"] = timings(reply);

@@ -10,6 +10,7 @@ use crate::chat_completions::{CompletionHead, finish_reason, usage};
 use crate::error::ApiError;
 use crate::response_writer::{Choice, Frame, Framing, ResponseWriter};
 use crate::text_inputs::TextInput;
+use crate::timings::PromptProgress;
 
 /// Writer of `text_completion` objects: whole, or one for each piece of a choice's text, with the usage last
 /// if it is requested.
@@ -18,6 +19,7 @@ pub struct TextWriter {
     head: CompletionHead,
     include_usage: bool,
     with_logprobs: bool,
+    progress: PromptProgress,
     /// Number of choices of each prompt.
     per_prompt: usize,
     /// Prompts that begin the texts; empty without `echo`.
@@ -57,6 +59,7 @@ impl TextWriter {
             head: CompletionHead::with_id("cmpl-", model),
             include_usage: request.options.stream.is_some_and(|stream| stream.include_usage),
             with_logprobs: request.options.turn.logprobs.is_some(),
+            progress: PromptProgress::new(&request.options),
             per_prompt: request.per_prompt(),
             echoes: echoes.map(|(input, ids)| Echo::new(input, ids, tokenizer)).collect(),
             choices: (0..request.options.choices).map(|_| ChoiceState::default()).collect(),
@@ -143,7 +146,12 @@ impl ResponseWriter for TextWriter {
                 self.choices[choice].reply = Some(reply.clone());
                 objects.extend(self.usage());
             }
-            _ => {}
+            event => objects.extend(self.progress.of(event).map(|progress| {
+                let nothing = self.choice_object(choice, String::new(), Logprobs::default(), None);
+                let mut object = self.chunk(vec![nothing]);
+                object["prompt_progress"] = progress;
+                object
+            })),
         }
         objects.into_iter().map(Frame::new).collect()
     }

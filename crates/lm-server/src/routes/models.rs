@@ -39,5 +39,6 @@ fn object(model: &ServedModel, name: &str) -> Value {
         "owned_by": "lm",
         "input_modalities": modalities,
         "max_model_len": model.loaded().map(|loaded| loaded.engine.context_tokens()),
+        "thinking": model.loaded().map(|loaded| loaded.chat.thinks()),
     })
 }

@@ -37,6 +37,24 @@ test("a model that calls tools for ever is stopped", async () => {
   assert.match(nodes().at(-1).error, /called tools in 16 replies/);
 });
 
+test("progress of the prompt is known until the reply begins", async () => {
+  const seen = [];
+  const progress = { total: 9, cache: 0, processed: 4, time_ms: 2 };
+  const api = {
+    async *chat() {
+      yield { choices: [{ delta: {} }], prompt_progress: progress };
+      yield { choices: [{ delta: { content: "Well." } }] };
+    },
+  };
+  const runner = new Runner(api, { changed: (_, node) => seen.push(node && runner.progress(node)), ended() {} });
+  const conversation = tree.newConversation(defaults());
+  tree.append(conversation, null, { role: "user", content: "Hello" });
+  await runner.advance(conversation);
+  assert.deepEqual(seen.filter(Boolean), [progress, progress]);
+  assert.equal(runner.progress(tree.path(conversation).at(-1)), undefined);
+  assert.equal("progress" in tree.path(conversation).at(-1), false, "it is not kept");
+});
+
 test("a call of a tool that is switched off is an error for the model", async () => {
   const { requests, nodes } = await run({ tools: ["calculate"], allowed: ["get_weather"] }, [{ tool_calls: [{ ...WEATHER, index: 0 }] }], [{ content: "Sorry." }]);
   assert.match(requests[1].messages.at(-1).content, /there is no tool `get_weather`/);

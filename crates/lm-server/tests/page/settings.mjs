@@ -10,10 +10,11 @@ await withPage(async (page, url) => {
   await settings(page);
   await send(page, "Hello");
   await reply(page, "Reply one");
-  const { messages, temperature, top_p, seed, max_tokens, reasoning_effort, model, tools } = requests[0];
+  const { messages, temperature, top_p, seed, max_tokens, reasoning_effort, model, tools, stop, response_format, min_p } = requests[0];
+  assert.deepEqual([stop, response_format, min_p], [["END", "###"], undefined, 0.1], "an invalid schema is not sent");
   assert.deepEqual(messages.map(({ content }) => content), ["Be brief.", "Hello"]);
   assert.deepEqual({ temperature, top_p, seed, max_tokens, reasoning_effort, model }, {
-    temperature: 0, top_p: undefined, seed: 7, max_tokens: 50, reasoning_effort: "none", model: "other/name",
+    temperature: 0, top_p: undefined, seed: 7, max_tokens: 50, reasoning_effort: undefined, model: "other/name",
   });
   assert.deepEqual(tools.map((tool) => tool.function.name), ["calculate"]);
 
@@ -33,11 +34,27 @@ async function settings(page) {
   await page.getByLabel("Top p").fill("3");
   await page.getByLabel("Max tokens").fill("50");
   await page.getByLabel("Seed").fill("7");
-  await page.getByRole("switch", { name: "Thinking" }).uncheck();
+  await rare(page);
   await page.getByRole("switch", { name: "Calculator" }).check();
   await page.keyboard.press("Escape");
   assert.equal(await page.locator("#settings").isVisible(), false);
   assert.equal(await page.getByRole("button", { name: "Settings", exact: true }).evaluate((button) => button === document.activeElement), true);
+}
+
+async function rare(page) {
+  const hint = (name) => page.locator(`#hint-${name}`).textContent();
+  assert.equal(await hint("top_p"), "not used: this is a number from 0 to 1");
+  await page.getByText("More", { exact: true }).click();
+  await page.getByLabel("Min p").fill("0.1");
+  await page.getByLabel("Stop", { exact: true }).fill("END\n\n###");
+  const schema = page.getByLabel("JSON Schema");
+  await schema.fill('{"type": "object"}');
+  assert.equal(await hint("schema"), "a reply is JSON of this schema");
+  await schema.fill("[1]");
+  assert.match(await hint("schema"), /^not used: a schema is an object/);
+  assert.equal(await schema.getAttribute("aria-invalid"), "true");
+  // The model of the test has no switch for its reasoning.
+  for (const name of ["Reasoning effort", "Thinking"]) assert.equal(await page.getByLabel(name).first().isVisible(), false, name);
 }
 
 async function phone(page) {

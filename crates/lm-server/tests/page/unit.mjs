@@ -6,9 +6,9 @@ import test from "node:test";
 const load = (name) => import(new URL(`../../page/${name}.js`, import.meta.url));
 const { EventParser } = await load("sse");
 const { evaluate } = await load("calculator");
-const { fillsContext, statsText } = await load("stats");
+const { fillsContext, progressText, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
-const { inherited } = await load("settings");
+const { checkedSettings, defaults, inherited, requestFields } = await load("settings");
 const { kindOf, mimeOf, titleOf, toPart } = await load("media");
 const { decoded, fromMedium, toMedium } = await load("text_file");
 const tree = await load("tree");
@@ -31,6 +31,28 @@ test("a reply that fills the context cannot continue", () => {
     assert.equal(fillsContext({ stats: { total } }, contextTokens), expected, `${total} of ${contextTokens}`);
   }
   assert.equal(fillsContext({ stats: null }, 2048), false);
+});
+
+test("progress of a prompt says what is left, if that takes a second", () => {
+  const progress = { total: 6000, cache: 1000, processed: 2000, time_ms: 3000 };
+  assert.equal(progressText(progress), "Reading the prompt: 2,000 of 6,000 tokens, 12 s left");
+  for (const none of [undefined, { ...progress, processed: 6000 }, { ...progress, processed: 1000 }, { ...progress, time_ms: 100 }]) assert.equal(progressText(none), "");
+});
+
+test("settings are fields of a request where they are valid", () => {
+  const fields = (settings) => requestFields({ ...defaults(), ...settings });
+  assert.deepEqual(fields({}), {});
+  assert.deepEqual(fields({ effort: "high" }), { reasoning_effort: "high" });
+  assert.deepEqual(fields({ effort: "high", thinking: false }), { reasoning_effort: "none" });
+  const schema = { type: "object" };
+  assert.deepEqual(fields({ texts: { stop: "a\n\nb", schema: JSON.stringify(schema) } }), {
+    stop: ["a", "b"], response_format: { type: "json_schema", json_schema: { name: "reply", schema } },
+  });
+  assert.deepEqual(fields({ texts: { stop: " ", schema: "{" } }), {});
+  const older = { ...defaults(), texts: undefined, effort: undefined };
+  assert.deepEqual(requestFields(older), {});
+  const { texts, effort } = checkedSettings({ texts: { stop: "x", schema: 5, other: "y" }, effort: "utmost" });
+  assert.deepEqual([texts, effort], [{ stop: "x" }, ""]);
 });
 
 test("the calculator has the results and errors of the Rust tool", () => {

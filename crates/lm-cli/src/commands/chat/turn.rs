@@ -127,6 +127,7 @@ impl Turns {
         options.cancel = CancelHandle::new();
         let interrupt = self.interrupt.clone();
         let _guard = interrupt.during(options.cancel.clone());
+        screen.wait();
         let turn = start(&mut self.agent, options).map_err(anyhow::Error::from);
         let ended = turn.and_then(|turn| show(turn, &mut record, screen, (&mut self.approver, &self.tools)));
         screen.end_line()?;

@@ -279,6 +279,7 @@ fn reply(
         output.screen.note(&note)?;
     }
     let _guard = interrupt.during(turn.cancel.clone());
+    output.screen.wait();
     for event in conversation.stream(message, turn)? {
         let event = event?;
         match &event {
@@ -310,9 +311,11 @@ fn continue_text(
     let _guard = interrupt.during(cancel.clone());
     let mut session = engine.session(config)?;
     let params = GenerateParams { cancel, ..GenerateParams::default() };
+    output.screen.wait();
     for event in session.submit(&engine.tokenizer().encode_prompt(prompt)?, params)? {
         match event? {
-            SessionEvent::Prefill(_) | SessionEvent::PromptLogprobs(_) => {}
+            SessionEvent::Prefill(progress) => output.screen.prefill(&progress),
+            SessionEvent::PromptLogprobs(_) => {}
             SessionEvent::Token { id, text: piece, .. } => {
                 output.text.push_str(&piece);
                 if output.json {
