@@ -16,6 +16,7 @@ use crate::commands::{
     list, logits, parse, pull, replay, rerank, rm, score, template, tokenize,
 };
 use crate::interrupt::Interrupt;
+use crate::text_file::READ_DOCUMENT;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -89,6 +90,9 @@ enum Command {
     Score(score::Args),
     /// Run recorded requests again and compare the tokens
     Replay(replay::Args),
+    /// Read a PDF file from standard input and write its text as JSON: what this program runs for each file
+    #[command(name = READ_DOCUMENT, hide = true)]
+    ReadDocument,
     /// Print the completion script of a shell
     Completions {
         /// The shell
@@ -134,6 +138,7 @@ impl Cli {
             Command::Pull(args) => pull::run(&args)?,
             Command::List(args) => list::run(&args)?,
             Command::Rm(args) => rm::run(&args)?,
+            Command::ReadDocument => lm_documents::run_child(io::stdin(), io::stdout())?,
             Command::Completions { shell } => print_completions(shell)?,
             Command::Man { folder } => {
                 std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;

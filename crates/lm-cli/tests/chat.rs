@@ -386,3 +386,17 @@ fn reply_longer_than_the_context_slides() {
     assert_eq!(run.code, Some(0), "{}", run.err);
     assert!(run.err.contains("more tokens of the reply left it"), "{}", run.err);
 }
+
+#[test]
+fn pdf_file_is_sent_as_text_and_cannot_take_all_memory() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../lm-documents/tests/files/");
+    let (table, bomb) = (format!("{folder}table.pdf"), format!("{folder}bomb.pdf"));
+    let chat = lm(&["chat", "--file", &table, "--no-store"], "Hello\n/history\n");
+    assert!(chat.err.contains("table.pdf: ") && chat.err.contains(" tokens, 1 page before"), "{}", chat.err);
+    assert!(chat.err.contains("Apples   3   1.20"), "{}", chat.err);
+    let refused = lm(&["chat", "--file", &bomb, "--no-store"], "Hello\n");
+    assert_eq!(refused.code, Some(1));
+    if cfg!(unix) {
+        assert!(refused.err.contains("bomb.pdf: it is a PDF file that cannot be read"), "{}", refused.err);
+    }
+}

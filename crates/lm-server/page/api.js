@@ -62,6 +62,11 @@ export class Api {
     return answer && (await answer.json()).count;
   }
 
+  /** Has the server read the text of a file. */
+  async readDocument(file) {
+    return (await this.#fetch("page/document", { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file })).json();
+  }
+
   /** Has the server render the next piece of a text, which begins `at` UTF-16 units after the start of the stream. */
   async render(stream, at, text, done) {
     return (await this.#post("page/render", { stream, at, text: text.toWellFormed(), done })).json();

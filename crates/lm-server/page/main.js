@@ -69,6 +69,7 @@ const thread = new Thread({
 const composer = new Composer({
   send: say,
   failed: notify,
+  readDocument: (file) => api.readDocument(file),
   countTokens: (text) => api.countTokens(text, byId("model").value),
   stop: () => runner.stop(current),
   toggleTools: () => settingsChanged({ tools: current.settings.tools.length ? [] : TOOLS.map(({ name }) => name) }),

@@ -9,7 +9,7 @@ const MAX_BYTES = 8 * 1024 * 1024;
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
   image: { name: "image", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Image" }) },
-  text: { name: "file", formats: "text", element: textElement },
+  text: { name: "file", formats: "text or PDF", element: textElement },
   audio: { name: "audio", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Audio" }) },
 };
 
@@ -67,7 +67,7 @@ export function toPart(medium) {
 /** Bytes of a data URL in base64. */
 const bytesOf = (medium) => Math.floor(((medium.length - medium.indexOf(",")) * 3) / 4);
 
-/** Media chosen, pasted or dropped. `hooks` are changed(), failed(message) and countTokens(text), which resolves to null where it cannot count. */
+/** Media chosen, pasted or dropped. `hooks` are changed(), failed(message), readDocument(file), which resolves to its `text`, and countTokens(text), to null where it cannot count. */
 export class MediaTray {
   #media = [];
   #enabled = ["text"];
@@ -145,7 +145,7 @@ export class MediaTray {
 
   async #addText(file) {
     try {
-      const text = await readText(file);
+      const text = await readText(file, this.#hooks.readDocument);
       const medium = toMedium(file.name, text);
       const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), bytesOf(medium));
       if (sum > MAX_BYTES) throw new Error(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);

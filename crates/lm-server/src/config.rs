@@ -38,6 +38,9 @@ pub struct ServerConfig {
     ///
     /// [`Owner::local`]: lm_store::Owner::local
     pub store: Option<Arc<lm_store::Store>>,
+    /// Reader of the files that people add to messages in the page. Default: in this process; a
+    /// [`Reader::isolated`](lm_documents::Reader::isolated) bounds memory and time of PDF files.
+    pub documents: lm_documents::Reader,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
 }
@@ -53,6 +56,7 @@ impl Default for ServerConfig {
             parallel: 64,
             tools: ServedTools::default(),
             store: None,
+            documents: lm_documents::Reader::in_process(),
             limits: ServerLimits::default(),
         }
     }

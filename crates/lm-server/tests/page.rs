@@ -184,6 +184,21 @@ fn replies_are_rendered_by_the_server() {
 }
 
 #[test]
+fn text_of_a_file_is_read_for_who_has_the_key() {
+    let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
+    let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
+    let post = |text: &str| Request::new("POST", "/page/document").text_body(text);
+    assert_eq!(server.send(&post("a text")).status, 401);
+    let read = |text: &str| server.send(&post(text).header("Authorization", "Bearer secret"));
+    assert_eq!(read("é\r\n").json(), json!({"text": "é\n", "encoding": null, "pages": null}));
+    let refused = read("%PDF-1.7\nnothing");
+    assert_eq!(
+        (refused.status, &refused.json()["error"]["message"]),
+        (400, &json!("it is a damaged PDF file"))
+    );
+}
+
+#[test]
 fn renderer_needs_the_key() {
     let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
     let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });

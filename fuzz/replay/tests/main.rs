@@ -29,6 +29,7 @@ targets! {
     calls_python at "../../fuzz_targets/calls_python.rs",
     chat_request at "../../fuzz_targets/chat_request.rs",
     config_json at "../../fuzz_targets/config_json.rs",
+    documents at "../../fuzz_targets/documents.rs",
     gguf at "../../fuzz_targets/gguf.rs",
     grammar_parser at "../../fuzz_targets/grammar_parser.rs",
     images at "../../fuzz_targets/images.rs",

@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "lm-tokenizer",
     "lm-processors",
     "lm-media",
+    "lm-documents",
     "lm-markdown",
     "lm-hub",
 ];

@@ -1,4 +1,4 @@
-//! JSON bodies of requests.
+//! Bodies of requests.
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, EXPECT};
@@ -13,7 +13,20 @@ use crate::state::SharedApp;
 /// Body of a request as JSON; its `Content-Type` is ignored.
 pub(crate) struct JsonBody(pub Value);
 
+/// Body of a request as it is.
+pub(crate) struct RawBody(pub Vec<u8>);
+
 impl FromRequest<SharedApp> for JsonBody {
+    type Rejection = ErrorResponse;
+
+    async fn from_request(request: Request, app: &SharedApp) -> Result<Self, ErrorResponse> {
+        let RawBody(bytes) = RawBody::from_request(request, app).await?;
+        let json = lm_api::json_from_slice(&bytes);
+        Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
+    }
+}
+
+impl FromRequest<SharedApp> for RawBody {
     type Rejection = ErrorResponse;
 
     async fn from_request(request: Request, app: &SharedApp) -> Result<Self, ErrorResponse> {
@@ -37,9 +50,7 @@ impl FromRequest<SharedApp> for JsonBody {
             return Err(ApiError::refused(408, "invalid_request_error", message).into());
         };
         let cut_off = |_| ApiError::invalid_request("the body could not be read to its end");
-        let bytes = read.map_err(cut_off)?.ok_or_else(too_large)?;
-        let json = lm_api::json_from_slice(&bytes);
-        Ok(Self(json.map_err(|error| ApiError::invalid_request(format!("the body is not JSON: {error}")))?))
+        Ok(Self(read.map_err(cut_off)?.ok_or_else(too_large)?))
     }
 }
 

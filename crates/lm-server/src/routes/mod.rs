@@ -6,6 +6,7 @@ mod chat_completions;
 mod chats;
 mod completions;
 mod conversations;
+mod document;
 mod embeddings;
 mod health;
 mod llama_cpp;
@@ -23,5 +24,9 @@ mod table;
 mod tokens;
 mod tools;
 
-pub(crate) use render::routes as page_routes;
+/// Routes of the page that need a key as the API does.
+pub(crate) fn page_routes() -> axum::Router<crate::state::SharedApp> {
+    render::routes().merge(document::routes())
+}
+
 pub(crate) use table::ROUTES;

@@ -1,6 +1,7 @@
-// Images and audio: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
+// Images, audio and documents: chosen, removed, sent before the text, shown after a reload, and kept when the message is edited.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { open, send, withPage } from "./browser.mjs";
 
 /** A PNG of one red pixel. */
@@ -26,6 +27,11 @@ await withPage(async (page, url) => {
   await page.locator("#audio-file").setInputFiles([file("a.wav", "audio/wav", WAV), file("b.png", "image/png")]);
   await page.getByText("b.png is no audio").waitFor();
   await page.locator("#media audio").waitFor();
+  const buffer = await readFile(new URL("../../../lm-documents/tests/files/table.pdf", import.meta.url));
+  await page.locator("#file-file").setInputFiles([{ name: "prices.pdf", mimeType: "application/pdf", buffer }, file("bad.pdf", "application/pdf", "JVBERi0xLjcKeA==")]);
+  await page.getByText("bad.pdf: it is a damaged PDF file").waitFor();
+  await page.locator("#media .file").waitFor();
+  await page.locator("#media").getByText(/^\d+ tokens$/).waitFor();
 
   await send(page, "What is it?");
   await page.locator(".user .media img").waitFor();
@@ -33,7 +39,9 @@ await withPage(async (page, url) => {
   await page.locator(".message:not(.user) .stats").waitFor();
   const audio = { type: "input_audio", input_audio: { data: WAV, format: "wav" } };
   const image = { type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` } };
-  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, audio, { type: "text", text: "What is it?" }] }]);
+  const table = "--- page 1 ---\nPrices\nItem   Quantity   Price\nApples   3   1.20\nPears and plums   12   4.80\n";
+  const prices = { type: "text", text: `File "prices.pdf":\n\`\`\`\n${table}\`\`\`\n\n` };
+  assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, audio, prices, { type: "text", text: "What is it?" }] }]);
 
   await page.reload();
   await page.locator(".user .media img").waitFor();
@@ -44,5 +52,5 @@ await withPage(async (page, url) => {
   await page.keyboard.press("Enter");
   await page.getByText("And now?").waitFor();
   await page.locator(".message:not(.user) .stats").waitFor();
-  assert.deepEqual(requests.at(-1).messages[0].content, [image, audio, { type: "text", text: "And now?" }]);
+  assert.deepEqual(requests.at(-1).messages[0].content, [image, audio, prices, { type: "text", text: "And now?" }]);
 });

@@ -10,7 +10,7 @@ const { fillsContext, progressText, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const { checkedSettings, defaults, inherited, requestFields } = await load("settings");
 const { kindOf, mimeOf, titleOf, toPart } = await load("media");
-const { decoded, fromMedium, toMedium } = await load("text_file");
+const { fromMedium, readText, toMedium } = await load("text_file");
 const tree = await load("tree");
 const { Chats } = await load("chats");
 const { checkedConversation, parseFile } = await load("transfer");
@@ -149,21 +149,14 @@ test("images and audio come before the text, and only data URLs are read from a 
   }
 });
 
-test("a text file of any encoding is sent as text", () => {
-  const bytes = (text) => Uint8Array.from(text, (character) => character.charCodeAt(0));
-  for (const [content, text] of [
-    ["caf\xc3\xa9", "café"],
-    ["\xef\xbb\xbfa,b", "a,b"],
-    // The decoder of Node lacks what Windows-1252 adds to Latin-1.
-    ["caf\xe9", "café"],
-    ["\xff\xfea\0\n\0", "a\n"],
-    ["\xfe\xff\0a", "a"],
-    ["\x89PNG\0", null],
-    ["%PDF-1.7\n", null],
-    ["", ""],
-  ]) {
-    assert.equal(decoded(bytes(content)), text, content);
-  }
+test("a file whose text is too long or cannot be read is named", async () => {
+  const file = { name: "a.pdf" };
+  assert.equal(await readText(file, async () => ({ text: "x" })), "x");
+  await assert.rejects(readText(file, async () => ({ text: "é".repeat(1024 * 1024 + 1) })), { message: "a.pdf: its text has 2097154 bytes, and at most 2097152 are sent" });
+  await assert.rejects(readText(file, async () => { throw new Error("it is damaged"); }), { message: "a.pdf: it is damaged" });
+});
+
+test("a text file is sent as text", () => {
   const medium = toMedium('no"tes, 1;base64,ä.md', "```\nx\n```");
   assert.equal(kindOf(medium), "text");
   assert.equal(titleOf(medium), 'no"tes, 1;base64,ä.md');

@@ -81,7 +81,7 @@ pub struct Args {
     /// Audio to send with the first new message: WAV, FLAC, MP3 or Ogg Vorbis; may be repeated
     #[arg(long, value_name = "FILE")]
     audio: Vec<PathBuf>,
-    /// Text file to send with the first new message, of any encoding; may be repeated
+    /// Text file of any encoding, or PDF file, to send with the first new message; may be repeated
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
     /// Continue the conversation in FILE, which /save wrote

@@ -70,7 +70,7 @@ const ALL: [Command; 22] = [
     Command {
         names: &["file"],
         argument: "FILE",
-        help: "begin the next message with a text file; alone drops the files added",
+        help: "begin the next message with a text or PDF file; alone drops the files added",
         run: file,
     },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
@@ -264,16 +264,14 @@ pub fn add_file(file: TextFile, state: &mut State) -> Result<()> {
     let prompt = file.prompt();
     let tokens = engine.tokenizer().encode_segments(&[TextSegment::Content(&prompt)])?.len();
     let context = engine.context_tokens();
-    let encoding = file.encoding.map(|name| format!(", {name}")).unwrap_or_default();
+    let about = file.about().map(|about| format!(", {about}")).unwrap_or_default();
     let size = match tokens > context {
         true => format!("{}, more than the context of {context}", counted(tokens, "token")),
         false => counted(tokens, "token"),
     };
     let name = one_line(&file.path.display().to_string());
     state.files.push(file);
-    state
-        .screen
-        .note(&format!("({name}: {size}{encoding} before the next message; /file alone drops it)"))?;
+    state.screen.note(&format!("({name}: {size}{about} before the next message; /file alone drops it)"))?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use crate::failure;
 use crate::interrupt::Interrupt;
 use crate::kept_store::KeepArgs;
 use crate::mcp::McpCallArgs;
+use crate::text_file;
 
 mod models;
 mod tools;
@@ -149,6 +150,7 @@ impl Args {
             allowed_origins: allow_origin.clone(),
             parallel: self.run.engine_settings().max_running_requests,
             store: self.store()?,
+            documents: text_file::reader(),
             ..ServerConfig::default()
         };
         config.check().map_err(explained)?;

@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod child;
+mod document;
+mod encoding;
+mod error;
+mod layout;
+mod pdf;
+mod reader;
+
+pub use child::run_child;
+pub use document::Document;
+pub use error::{Error, Result};
+pub use reader::Reader;
