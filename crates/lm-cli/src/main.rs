@@ -31,6 +31,7 @@ mod prompt_ids;
 mod reader;
 mod requantization;
 mod screen;
+mod share;
 mod size;
 mod suggestion;
 mod text_file;

@@ -38,8 +38,24 @@ impl TextFile {
 
     /// The file as a part of a prompt.
     pub fn prompt(&self) -> String {
-        let name = self.path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-        self.document.prompt(&name)
+        self.document.prompt(&self.name())
+    }
+
+    /// Passages of the file as a part of a prompt.
+    pub fn excerpt(&self, text: String) -> String {
+        let mut document = self.document.clone();
+        document.text = text;
+        document.prompt(&format!("{} (excerpts)", self.name()))
+    }
+
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.document.text
+    }
+
+    /// Name of the file without its folder.
+    pub fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
     /// Number of pages, or the encoding unless it is UTF-8.

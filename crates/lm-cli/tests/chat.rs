@@ -400,3 +400,32 @@ fn pdf_file_is_sent_as_text_and_cannot_take_all_memory() {
         assert!(refused.err.contains("bomb.pdf: it is a PDF file that cannot be read"), "{}", refused.err);
     }
 }
+
+#[test]
+fn passages_of_a_large_file_are_those_that_fit_the_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("notes.md");
+    let filler =
+        |number: usize| format!("Entry {number}: {}\n\n", "nothing of interest happened today. ".repeat(30));
+    let text = |number: usize| match number {
+        31 => filler(31) + "The quokka escaped on a Tuesday.\n\n",
+        44 => filler(44) + "The wombat was found asleep.\n\n",
+        _ => filler(number),
+    };
+    std::fs::write(&file, (0..60).map(text).collect::<String>()).expect("a file");
+    let args = ["chat", "--file", shown(&file), "--no-store", "--file-share", "40", "-n", "4"];
+    let chat = lm(&args, "When did the quokka escape?\nThanks\n/history\n");
+    let sent = chat.err.rsplit_once("user: ").map_or("", |(before, _)| before);
+    assert!(
+        chat.err.contains("passages, those that fit the message; --file-share off sends all"),
+        "{}",
+        chat.err
+    );
+    assert!(sent.contains("quokka escaped on a Tuesday") && sent.contains("[…]"), "{}", chat.err);
+    assert!(!chat.err.contains("wombat"), "{}", chat.err);
+    let more = lm(&args, "When did the quokka escape?\nAnd the wombat?\n/history\n");
+    assert!(more.err.contains("passages, more; "), "{}", more.err);
+    assert!(more.err.contains("The wombat was found asleep."), "{}", more.err);
+    let whole = lm(&["chat", "--file", shown(&file), "--no-store", "--file-share", "off"], "Hello\n");
+    assert_eq!(whole.code, Some(1), "it does not fit the context");
+}

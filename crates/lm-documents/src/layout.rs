@@ -136,7 +136,11 @@ mod tests {
         assert_eq!(text(&[("one", 0.0, 0.0), ("two", 0.0, 20.0)]), "one\n\ntwo");
         let lines = [("a", 0.0, 0.0), ("b", 0.0, 12.0), ("c", 0.0, 30.0), ("d", 0.0, 42.0)];
         assert_eq!(text(&lines), "a\nb\n\nc\nd", "further apart than the lines before");
-        assert_eq!(text(&[("a", 0.0, 0.0), ("b", 0.0, 18.0), ("c", 0.0, 36.0)]), "a\nb\nc", "rows of a table");
+        assert_eq!(
+            text(&[("a", 0.0, 0.0), ("b", 0.0, 18.0), ("c", 0.0, 36.0)]),
+            "a\nb\nc",
+            "rows of a table"
+        );
         assert_eq!(text(&[("end", 0.0, 90.0), ("top", 200.0, 0.0)]), "end\n\ntop", "the next column");
         assert_eq!(text(&[("right", 200.0, 0.0), ("left", 0.0, 0.0)]), "right\nleft");
     }

@@ -1,5 +1,6 @@
 //! `lm chat`: an interactive conversation.
 
+mod attachments;
 mod kept;
 mod saved;
 mod server_content;
@@ -26,12 +27,13 @@ use crate::lines::{History, Line, Lines, unquoted};
 use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
+use crate::share::Share;
 use crate::text_file::TextFile;
 use crate::{failure, media, model};
+use attachments::Attachments;
 use kept::Kept;
 use settings::Settings;
 use slash::After;
-use tool_share::ToolShare;
 use turn::{Ended, Turns};
 
 const EXAMPLES: &str = "\
@@ -110,7 +112,11 @@ pub struct Args {
     /// Largest share of the context that declarations of tools may take, in percent. Above it, those already
     /// called and those that share words with the last messages come first; `off` declares all
     #[arg(long, value_name = "PERCENT|off", default_value = "25", allow_negative_numbers = true)]
-    tool_share: ToolShare,
+    tool_share: Share,
+    /// Largest share of the context that the text files of a message may take, in percent. Of larger ones it
+    /// has the passages that share words with it, and later messages further ones; `off` sends whole files
+    #[arg(long, value_name = "PERCENT|off", default_value = "50", allow_negative_numbers = true)]
+    file_share: Share,
     /// Handling of a conversation that exceeds the context; drop-oldest leaves its oldest turns out of the
     /// prompt, sliding-window also evicts the oldest tokens of the running reply
     #[arg(long, value_name = "error|drop-oldest|sliding-window", default_value = "error")]
@@ -194,7 +200,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         overflow,
         media,
         inserted: Vec::new(),
-        files: Vec::new(),
+        files: Attachments::new(args.file_share),
     };
     if is_terminal {
         state.screen.note(&banner(&engine))?;
@@ -283,7 +289,7 @@ struct State {
     /// Texts of servers, which the next message begins with.
     inserted: Vec<String>,
     /// Text files, which the next message begins with.
-    files: Vec<TextFile>,
+    files: Attachments,
 }
 
 impl State {
@@ -351,7 +357,7 @@ impl Chat {
         }
         self.state.screen.end_line()?;
         let Turns { tool_share, tools, .. } = &self.state.turns;
-        let declares_all = *tool_share == ToolShare::Off && !tools.all().specs().is_empty();
+        let declares_all = *tool_share == Share::Off && !tools.all().specs().is_empty();
         failure::print_in_chat(&error, self.state.overflow, declares_all);
         if !lock(&self.lines).is_terminal() {
             self.code = ExitCode::FAILURE;
@@ -386,10 +392,11 @@ impl Chat {
         }
         let media = std::mem::take(&mut self.state.media);
         let inserted = std::mem::take(&mut self.state.inserted);
-        let files: Vec<String> = self.state.files.iter().map(TextFile::prompt).collect();
+        let earlier = self.state.files.clone();
+        let (files, notes) = self.state.files.take(message, self.state.turns.agent.conversation())?;
+        notes.iter().try_for_each(|note| self.state.screen.note(note))?;
         let before = files.iter().chain(&inserted).map(String::as_str);
         let text = before.chain([message]).collect::<Vec<_>>().join("\n\n");
-        let sent = std::mem::take(&mut self.state.files);
         let (message, files) = media::message(media.clone(), &text);
         let index = self.state.turns.messages();
         self.state.keep(Some(&message))?;
@@ -399,7 +406,7 @@ impl Chat {
                 let refused = media::refused(&error, index);
                 // The turn did not begin.
                 if refused.is_some() || self.state.turns.messages() == index {
-                    self.state.files = sent;
+                    self.state.files = earlier;
                 }
                 if refused.is_some() {
                     self.state.inserted = inserted;

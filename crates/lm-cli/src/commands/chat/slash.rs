@@ -7,7 +7,6 @@ use lm_conversation::SavedConversation;
 use lm_session::{FinishReason, MediaKind};
 use lm_store::{Owner, Summary};
 use lm_template::{Message, ToolCall};
-use lm_tokenizer::TextSegment;
 
 use super::State;
 use super::kept::Opened;
@@ -260,18 +259,8 @@ fn file(path: &str, state: &mut State) -> Result<After> {
 
 /// Adds a text file to the next message, and shows its size in tokens.
 pub fn add_file(file: TextFile, state: &mut State) -> Result<()> {
-    let engine = state.turns.agent.conversation().engine();
-    let prompt = file.prompt();
-    let tokens = engine.tokenizer().encode_segments(&[TextSegment::Content(&prompt)])?.len();
-    let context = engine.context_tokens();
-    let about = file.about().map(|about| format!(", {about}")).unwrap_or_default();
-    let size = match tokens > context {
-        true => format!("{}, more than the context of {context}", counted(tokens, "token")),
-        false => counted(tokens, "token"),
-    };
-    let name = one_line(&file.path.display().to_string());
-    state.files.push(file);
-    state.screen.note(&format!("({name}: {size}{about} before the next message; /file alone drops it)"))?;
+    let note = state.files.add(file, state.turns.agent.conversation())?;
+    state.screen.note(&note)?;
     Ok(())
 }
 

@@ -1,70 +1,41 @@
 //! `--tool-share`: the tools that are declared in a turn.
 
-use std::str::FromStr;
-
 use lm_conversation::Conversation;
 use lm_template::{Message, Role};
 use lm_tools::{ToolSpec, select_tools};
 
 use crate::screen::one_line;
+use crate::share::Share;
 
 /// Largest number of tools that a note names.
 const MAX_NAMED: usize = 16;
 
-/// Largest share of the context that declarations of tools may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ToolShare {
-    /// No limit: all tools are declared.
-    Off,
-    /// In percent.
-    Percent(u8),
-}
-
-impl FromStr for ToolShare {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let percent = || text.trim_end_matches('%').parse().ok().filter(|percent| *percent <= 100);
-        match text {
-            "off" => Ok(Self::Off),
-            _ => percent()
-                .map(Self::Percent)
-                .ok_or_else(|| "expected an integer in 0..=100, or `off`".to_owned()),
-        }
+/// Names of the tools to declare with a question: all if they fit the share, otherwise those that the
+/// conversation has called, and those that share words with the question and the user's message before it.
+pub fn declared<'a>(
+    share: Share,
+    specs: &'a [ToolSpec],
+    question: &Message,
+    conversation: &Conversation,
+) -> Vec<&'a str> {
+    let engine = conversation.engine();
+    let budget = share.of(engine.context_tokens());
+    let json = |spec: &ToolSpec| spec.to_function_json().to_string();
+    // A token has a byte at least.
+    if specs.iter().map(|spec| json(spec).len()).sum::<usize>() <= budget {
+        return specs.iter().map(ToolSpec::name).collect();
     }
-}
-
-impl ToolShare {
-    /// Names of the tools to declare with a question: all if they fit, otherwise those that the conversation
-    /// has called, and those that share words with the question and the user's message before it.
-    pub fn declared<'a>(
-        self,
-        specs: &'a [ToolSpec],
-        question: &Message,
-        conversation: &Conversation,
-    ) -> Vec<&'a str> {
-        let engine = conversation.engine();
-        let budget = match self {
-            Self::Off => usize::MAX,
-            Self::Percent(percent) => engine.context_tokens() * usize::from(percent) / 100,
-        };
-        let json = |spec: &ToolSpec| spec.to_function_json().to_string();
-        // A token has a byte at least.
-        if specs.iter().map(|spec| json(spec).len()).sum::<usize>() <= budget {
-            return specs.iter().map(ToolSpec::name).collect();
-        }
-        let history = conversation.history();
-        let called: Vec<&str> =
-            history.iter().flat_map(|message| &message.tool_calls).map(|call| call.name.as_str()).collect();
-        let before = history.iter().rfind(|message| message.role == Role::User);
-        let asked: String =
-            before.into_iter().chain([question]).map(|message| message.content.text() + "\n").collect();
-        let size = |spec: &ToolSpec| {
-            let json = json(spec);
-            engine.tokenizer().encode(&json).map_or(json.len(), |ids| ids.len())
-        };
-        select_tools(specs, &asked, &called, budget, size)
-    }
+    let history = conversation.history();
+    let called: Vec<&str> =
+        history.iter().flat_map(|message| &message.tool_calls).map(|call| call.name.as_str()).collect();
+    let before = history.iter().rfind(|message| message.role == Role::User);
+    let asked: String =
+        before.into_iter().chain([question]).map(|message| message.content.text() + "\n").collect();
+    let size = |spec: &ToolSpec| {
+        let json = json(spec);
+        engine.tokenizer().encode(&json).map_or(json.len(), |ids| ids.len())
+    };
+    select_tools(specs, &asked, &called, budget, size)
 }
 
 /// Note on a turn that declares some of the tools.
@@ -79,21 +50,6 @@ pub fn note(declared: &[String], all: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn share_is_a_percentage_or_off() {
-        for (text, expected) in [
-            ("off", Some(ToolShare::Off)),
-            ("25", Some(ToolShare::Percent(25))),
-            ("100%", Some(ToolShare::Percent(100))),
-            ("0", Some(ToolShare::Percent(0))),
-            ("101", None),
-            ("-1", None),
-            ("half", None),
-        ] {
-            assert_eq!(text.parse::<ToolShare>().ok(), expected, "{text}");
-        }
-    }
 
     #[test]
     fn note_names_the_first_tools() {

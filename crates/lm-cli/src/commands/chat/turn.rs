@@ -7,12 +7,13 @@ use lm_template::{Message, Role};
 use lm_tools::{Agent, AgentEvent, AgentTurn};
 
 use super::settings::Settings;
-use super::tool_share::{self, ToolShare};
+use super::tool_share;
 use crate::counted::counted;
 use crate::failure;
 use crate::interrupt::{Interrupt, is_interrupt};
 use crate::mcp::{Approver, AskedCall, ChatTools};
 use crate::screen::Screen;
+use crate::share::Share;
 
 /// The conversation of a chat.
 pub struct Turns {
@@ -22,7 +23,7 @@ pub struct Turns {
     pub regenerated: u64,
     pub tools: ChatTools,
     /// Share of the context for declarations of tools.
-    pub tool_share: ToolShare,
+    pub tool_share: Share,
     /// Names of the declared tools, if they are not all.
     pub declared: Option<Vec<String>>,
     /// The user, who is asked about calls.
@@ -89,7 +90,7 @@ impl Turns {
     fn declare(&mut self, question: &Message, screen: &mut Screen) -> Result<()> {
         let all = self.tools.all();
         let specs = all.specs();
-        let names = self.tool_share.declared(&specs, question, self.agent.conversation());
+        let names = tool_share::declared(self.tool_share, &specs, question, self.agent.conversation());
         self.agent.set_tools(all.select(names.iter().copied())?);
         let is_part = names.len() < specs.len();
         let declared: Option<Vec<String>> = is_part.then(|| names.into_iter().map(str::to_owned).collect());
