@@ -173,6 +173,7 @@ fn conversation_is_saved_loaded_and_resumed() {
     terminal.ask("/system Be long.", "(system prompt set)");
     terminal.ask(&format!("/load {path}"), "(2 messages loaded from ");
     terminal.ask("/system", "Be brief.");
+    terminal.expect("> ");
     terminal.ask("How are you?", "> ");
     terminal.ask("/save", "(saved to ");
     terminal.exit();

@@ -54,7 +54,7 @@ export class Chats {
 
   /** Number of conversations that are not listed. */
   get more() {
-    return this.#isKept ? Math.max(0, this.#total - this.#rows.size) : 0;
+    return this.#isKept ? Math.max(0, this.#total - new Set([...this.#rows.keys(), ...this.#loaded.keys()]).size) : 0;
   }
 
   /** A conversation, or its row of the list. */
@@ -141,7 +141,8 @@ export class Chats {
   async #list(offset) {
     const { kept, total, data } = await this.#api.listChats({ limit: PAGE, offset });
     this.#isKept = kept;
-    this.#total = total;
+    // Those whose deletion is under way are counted by the server.
+    this.#total = total - data.filter(({ id }) => this.#deleted.has(id)).length;
     if (!offset) this.#rows.clear();
     for (const row of data) if (!this.#deleted.has(row.id)) this.#rows.set(row.id, row);
   }

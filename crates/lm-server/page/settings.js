@@ -18,7 +18,7 @@ const NUMBERS = [
 
 /** Text fields: name, label, description, and fields of a request; `read` throws if the text is invalid. */
 const TEXTS = [
-  { name: "stop", label: "Stop", hint: "a reply ends before any of these lines", read: (text) => ({ stop: text.split("\n").filter(Boolean) }) },
+  { name: "stop", label: "Stop strings", hint: "a reply ends before any of these lines", read: (text) => ({ stop: text.split("\n").filter(Boolean) }) },
   { name: "schema", label: "JSON Schema", hint: "a reply is JSON of this schema", read: (text) => ({ response_format: { type: "json_schema", json_schema: { name: "reply", schema: readSchema(text) } } }) },
 ];
 

@@ -46,7 +46,7 @@ async function rare(page) {
   assert.equal(await hint("top_p"), "not used: this is a number from 0 to 1");
   await page.getByText("More", { exact: true }).click();
   await page.getByLabel("Min p").fill("0.1");
-  await page.getByLabel("Stop", { exact: true }).fill("END\n\n###");
+  await page.getByLabel("Stop strings").fill("END\n\n###");
   const schema = page.getByLabel("JSON Schema");
   await schema.fill('{"type": "object"}');
   assert.equal(await hint("schema"), "a reply is JSON of this schema");

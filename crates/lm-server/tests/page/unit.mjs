@@ -225,6 +225,7 @@ test("the server gets what has changed, once", async () => {
   const talk = tree.newConversation({ system: "", tools: [] });
   const question = tree.append(talk, null, { role: "user", content: "Hello" });
   await chats.save(talk);
+  assert.deepEqual([chats.list().length, chats.more], [1, 0], "all are listed");
   assert.deepEqual([server.sent.length, server.sent[0].create, Object.keys(server.sent[0].nodes)], [1, true, [question.id]]);
   await chats.save(talk);
   assert.equal(server.sent.length, 1, "nothing has changed");
