@@ -22,7 +22,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(String, Option<&'static str>)> {
         }
     };
     let (text, _) = encoding.decode_with_bom_removal(bytes);
-    let text = text.replace("\r\n", "\n");
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let control = text.chars().filter(|c| c.is_control() && !c.is_whitespace() && *c != '\x1b').count();
     if control * 20 > text.len() {
         return Err(Error::NotText(format!("{control} of its characters are control characters")));
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn text_of_any_encoding_is_read() {
         for (bytes, text, encoding) in [
-            (&b"a\r\nb"[..], "a\nb", None),
+            (&b"a\r\nb\rc\r\r\n"[..], "a\nb\nc\n\n", None),
             (b"\xef\xbb\xbfname,caf\xc3\xa9", "name,café", None),
             (b"\xff\xfea\0\n\0", "a\n", Some("UTF-16LE")),
             (b"\xfe\xff\0a", "a", Some("UTF-16BE")),

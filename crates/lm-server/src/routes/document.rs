@@ -6,6 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::post;
 use lm_api::ApiError;
+use serde_json::json;
 
 use super::body::RawBody;
 use crate::response::{self, ErrorResponse};
@@ -20,5 +21,5 @@ pub(crate) fn routes() -> Router<SharedApp> {
 async fn read(State(app): State<SharedApp>, RawBody(bytes): RawBody) -> Result<Response, ErrorResponse> {
     let reader = app.config.documents.clone();
     let work = move || reader.read(bytes).map_err(|error| ApiError::invalid_request(error.to_string()));
-    Ok(response::json(StatusCode::OK, &app.prepare(work).await?))
+    Ok(response::json(StatusCode::OK, &json!(app.prepare(work).await?)))
 }
