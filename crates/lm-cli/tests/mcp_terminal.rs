@@ -69,6 +69,7 @@ fn questions_of_a_server_are_answered_on_the_terminal() {
     terminal.ask("How is the weather in Paris?", "day [today/tomorrow] ");
     terminal.interrupt();
     terminal.expect("the message is taken back");
+    terminal.expect("> ");
     terminal.exit();
 }
 

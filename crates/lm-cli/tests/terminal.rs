@@ -61,6 +61,7 @@ fn interrupted_reply_is_kept_and_can_be_undone() {
     terminal.expect("Hello\r\nHello! How can I help you?");
     terminal.interrupt();
     terminal.expect("(interrupted; the reply so far is kept, /undo takes the turn back)");
+    terminal.expect("> ");
     terminal.ask("/history", "user: Hello");
     terminal.expect("assistant: Hello! How can I help you?");
     terminal.ask("/undo", "(taken back: Hello)");
@@ -102,12 +103,16 @@ fn keys_complete_commands_and_insert_lines() {
     let mut terminal = Terminal::chat(&["-n", "1"], state.path());
     terminal.send("/too\t\r");
     terminal.expect("(none; start with --tools demo, --tools FILE or --mcp SERVER)");
+    terminal.expect("> ");
     terminal.send("/set temp\t0.5\r");
     terminal.expect("(temperature 0.5)");
+    terminal.expect("> ");
     terminal.send(&format!("one{ALT_ENTER}two{ENTER}"));
     terminal.expect("(the reply was cut: it reached --max-tokens; /continue resumes it)");
+    terminal.expect("> ");
     terminal.send("\"\"\"three\rfour\"\"\"\r");
     terminal.expect("(the reply was cut");
+    terminal.expect("> ");
     let shown = terminal.ask("/history", "four");
     assert!(shown.contains("user: one\r\ntwo") && shown.contains("user: three\r\n"), "{shown}");
     terminal.line("/quit");
@@ -181,6 +186,7 @@ fn conversation_is_saved_loaded_and_resumed() {
     assert_eq!(saved["messages"].as_array().map(Vec::len), Some(5));
     let mut terminal = Terminal::start(&["chat", "--resume", path], state.path());
     terminal.expect("(4 messages loaded from ");
+    terminal.expect("> ");
     terminal.ask("/history", "user: How are you?");
     terminal.exit();
 }
@@ -229,6 +235,7 @@ fn interrupt_at_a_result_undoes_the_turn() {
     terminal.expect("> ");
     terminal.interrupt();
     terminal.expect("(interrupted before the answer began; the message is taken back, Up recalls it)");
+    terminal.expect("> ");
     terminal.ask("/undo", "there is no turn to take back");
     terminal.exit();
 }
@@ -238,15 +245,19 @@ fn settings_change_the_next_reply() {
     let state = state();
     let mut terminal = Terminal::chat(&["--stats", "-n", "8"], state.path());
     terminal.ask("Hello", "greedy]");
+    terminal.expect("> ");
     terminal.ask("/regen", "(greedy sampling gives the same reply again; /set temperature 1 samples)");
     terminal.expect("greedy]");
+    terminal.expect("> ");
     terminal.ask("/set top_p 0.5", "there is no setting `top_p` (did you mean `top-p`?)");
     terminal.ask("/setting", "there is no command `/setting` (did you mean `/set`?)");
     terminal.ask("/set temperature -1", "temperature is `-1`: expected a number of at least 0");
     terminal.ask("/set temperature 5", "(temperature 5)");
     terminal.ask("/set seed 7", "(seed 7)");
     terminal.ask("/regen", "seed 9]");
+    terminal.expect("> ");
     terminal.ask("/regen", "seed 10]");
+    terminal.expect("> ");
     let shown = terminal.ask("/set", "top-p");
     assert!(shown.contains("seed               7"), "{shown}");
     terminal.ask("/set speed 1", "there is no setting `speed`");
@@ -263,9 +274,12 @@ fn full_context_has_a_hint() {
     let mut terminal = Terminal::chat(&args, state.path());
     terminal
         .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)");
+    terminal.expect("> ");
     terminal.ask("Hello", "hint: a shorter prompt fits");
+    terminal.expect("> ");
     terminal.ask("/clear", "(started over)");
     terminal.ask("Hello", "(the reply was cut");
+    terminal.expect("> ");
     terminal.exit();
 }
 
@@ -289,6 +303,7 @@ fn full_context_hint_omits_the_active_policy() {
         let rest = terminal.expect("allows more)");
         assert!(rest.starts_with(cut_by_reply), "{policy}: {note} {rest}");
         assert_eq!(rest.contains("--overflow"), policy != "sliding-window", "{rest}");
+        terminal.expect("> ");
         terminal.exit();
     }
 }

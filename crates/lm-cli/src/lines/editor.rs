@@ -45,6 +45,8 @@ pub struct Editor {
     pub(super) given_back: Option<String>,
     /// Keys between prompts; `None` leaves them to the terminal.
     type_ahead: Option<TypeAhead>,
+    /// True if lines typed since the last prompt are sent as if they were typed at the next one.
+    pub(super) sends_typed: bool,
 }
 
 /// Text of a line before it is edited.
@@ -80,7 +82,7 @@ impl Editor {
         }
         editor.set_auto_add_history(false);
         warn(history.load(editor.history_mut()), "the history cannot be read");
-        Ok(Self { editor, history, given_back: None, type_ahead: None })
+        Ok(Self { editor, history, given_back: None, type_ahead: None, sends_typed: false })
     }
 
     /// Keeps the keys between prompts from now on.
@@ -97,10 +99,16 @@ impl Editor {
             return Ok(Line::Text(line));
         }
         self.shown_line();
+        let sends_typed = std::mem::take(&mut self.sends_typed);
         let mut typed = String::new();
         if let Some(type_ahead) = &mut self.type_ahead {
             type_ahead.stop();
             if initial == Initial::Typed {
+                if let Some(line) = sends_typed.then(|| type_ahead.take_line()).flatten() {
+                    println!("{prompt}{line}");
+                    type_ahead.start();
+                    return Ok(Line::Text(line));
+                }
                 typed = type_ahead.take();
             }
         }

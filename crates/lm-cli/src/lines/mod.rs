@@ -61,6 +61,14 @@ impl Lines {
         }
     }
 
+    /// Chooses whether lines that are typed before the next prompt are sent, as after a command that ends at
+    /// once, or wait in it.
+    pub fn send_typed(&mut self, sends: bool) {
+        if let Self::Terminal(editor) = self {
+            editor.sends_typed = sends;
+        }
+    }
+
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }

@@ -18,4 +18,9 @@ impl TypeAhead {
     pub fn take(&mut self) -> String {
         String::new()
     }
+
+    /// Returns no line.
+    pub fn take_line(&mut self) -> Option<String> {
+        None
+    }
 }

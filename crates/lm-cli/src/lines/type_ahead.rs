@@ -8,10 +8,15 @@ use std::thread::{self, JoinHandle};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
+use super::quotes;
+
 /// Most bytes that wait.
 const MAX_BYTES: usize = 4 << 20;
 /// Longest time that the reader needs to end.
 const POLL_NANOS: i64 = 20_000_000;
+
+/// Stands for the key Enter, other than the line breaks of a pasted text.
+const ENTER: char = '\0';
 
 const PASTE_START: &str = "\x1b[200~";
 const PASTE_END: &str = "\x1b[201~";
@@ -32,6 +37,8 @@ pub fn restore_terminal() {
 pub struct TypeAhead {
     reader: Option<Reader>,
     typed: Vec<u8>,
+    /// Text that was taken and put back.
+    rest: String,
 }
 
 struct Reader {
@@ -59,9 +66,22 @@ impl TypeAhead {
         restore_terminal();
     }
 
-    /// Takes the text that was typed.
+    /// Takes the text that was typed, with line breaks for Enter, but not at its end.
     pub fn take(&mut self) -> String {
-        text(&String::from_utf8_lossy(&std::mem::take(&mut self.typed)))
+        self.take_keys().replace(ENTER, "\n").trim_end_matches('\n').to_owned()
+    }
+
+    /// Takes the first line that was ended with Enter; one with a Tab waits for the prompt, which completes it.
+    pub fn take_line(&mut self) -> Option<String> {
+        let keys = self.take_keys();
+        let line = keys.split_once(ENTER).filter(|(line, _)| !quotes::is_open(line) && !line.contains('\t'));
+        self.rest = line.map_or(&*keys, |(_, rest)| rest).to_owned();
+        line.map(|(line, _)| line.to_owned())
+    }
+
+    fn take_keys(&mut self) -> String {
+        let typed = std::mem::take(&mut self.typed);
+        std::mem::take(&mut self.rest) + &text(&String::from_utf8_lossy(&typed))
     }
 }
 
@@ -117,8 +137,8 @@ fn read_until(ends: &AtomicBool) -> Vec<u8> {
     typed
 }
 
-/// The text of keys: Backspace and Ctrl-U remove, pasted text is as it is, other keys without a character are
-/// left out. Line breaks stay, but not those at the end.
+/// The text of keys: Backspace and Ctrl-U remove, pasted text is as it is, Enter is [`ENTER`], Alt-Enter a line
+/// break, other keys without a character are left out.
 fn text(keys: &str) -> String {
     let mut out = String::new();
     let mut rest = keys;
@@ -132,21 +152,25 @@ fn text(keys: &str) -> String {
         rest = &rest[c.len_utf8()..];
         match c {
             '\x7f' | '\x08' => drop(out.pop()),
-            '\x15' => out.truncate(out.rfind('\n').map_or(0, |at| at + 1)),
+            '\x15' => out.truncate(out.rfind(['\n', ENTER]).map_or(0, |at| at + 1)),
+            '\x1b' if rest.starts_with(['\r', '\n']) => {
+                out.push('\n');
+                rest = &rest[1..];
+            }
             '\x1b' => rest = after_escape(rest),
-            '\r' => out.push('\n'),
+            '\r' | '\n' => out.push(ENTER),
             c if is_text(c) => out.push(c),
             _ => {}
         }
     }
-    out.trim_end_matches('\n').to_owned()
+    out
 }
 
 fn is_text(c: char) -> bool {
     !c.is_control() || matches!(c, '\n' | '\t')
 }
 
-/// The keys after an escape sequence; Escape before Enter is Alt-Enter.
+/// The keys after an escape sequence.
 fn after_escape(rest: &str) -> &str {
     match rest.strip_prefix('[') {
         Some(codes) => codes.find(|c: char| ('\x40'..='\x7e').contains(&c)).map_or("", |at| &codes[at + 1..]),
@@ -177,7 +201,20 @@ mod tests {
             ("\x1b[200~not ended", "not ended"),
             ("\x04\x00a", "a"),
         ] {
-            assert_eq!(text(keys), expected, "{keys:?}");
+            let mut typed = TypeAhead { reader: None, typed: keys.as_bytes().to_vec(), rest: String::new() };
+            assert_eq!(typed.take(), expected, "{keys:?}");
         }
+    }
+
+    #[test]
+    fn first_line_is_taken_alone() {
+        let keys = "on\x1b\re\n\x1b[200~two\nthree\x1b[201~\nfour";
+        let mut typed = TypeAhead { reader: None, typed: keys.as_bytes().to_vec(), rest: String::new() };
+        let lines: Vec<_> = std::iter::from_fn(|| typed.take_line()).collect();
+        assert_eq!(lines, ["on\ne", "two\nthree"]);
+        assert_eq!(typed.take(), "four");
+        let mut open = TypeAhead { reader: None, typed: b"\"\"\"one\ntwo".to_vec(), rest: String::new() };
+        assert_eq!(open.take_line(), None);
+        assert_eq!(open.take(), "\"\"\"one\ntwo");
     }
 }

@@ -10,7 +10,8 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAM
 const WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAgD4AAAB9AAACABAAZGF0YQIAAAAAAA==";
 const file = (name, mimeType, base64 = PNG) => ({ name, mimeType, buffer: Buffer.from(base64, "base64") });
 
-await withPage(async (page, url) => {
+await withPage(async (page, url, log) => {
+  log.expected.push("status of 400");
   await open(page, url);
   const requests = [];
   page.on("request", (request) => request.url().endsWith("/completions") && requests.push(request.postDataJSON()));

@@ -377,10 +377,14 @@ impl Chat {
             None => match text.strip_prefix('/') {
                 // `//` at the start is an escaped slash of the message.
                 Some(rest) if !rest.starts_with('/') => {
+                    lock(&self.lines).send_typed(true);
                     return match slash::run(rest, &mut self.state)? {
                         After::GoOn => Ok(None),
                         After::Quit => Ok(Some(self.code)),
-                        After::Turn(ended) => self.after(ended),
+                        After::Turn(ended) => {
+                            lock(&self.lines).send_typed(false);
+                            self.after(ended)
+                        }
                     };
                 }
                 Some(rest) => rest,
