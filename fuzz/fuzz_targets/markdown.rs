@@ -1,5 +1,5 @@
-//! Untrusted Markdown: the same HTML at every cut, no markup but the renderer's, and no control character on a
-//! terminal.
+//! Untrusted Markdown: the same HTML at every cut, no markup but the renderer's, and no control character on
+//! a terminal.
 
 #![no_main]
 

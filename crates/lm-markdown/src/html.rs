@@ -7,6 +7,10 @@ use crate::formula;
 
 /// Longest address of a link that is found in text.
 const MAX_ADDRESS: usize = 2_000;
+/// Bytes of text after which [`BETWEEN_TEXTS`] begins another node: for each `&` and each character from U+0080
+/// to U+00BF the serializer of html5ever (0.40, `write_escaped`) searches the rest of its node.
+const LONGEST_TEXT: usize = 4_096;
+const BETWEEN_TEXTS: &str = "<span></span>";
 
 /// HTML of blocks, not yet sanitised.
 pub(crate) fn blocks(blocks: &[Block]) -> String {
@@ -233,6 +237,20 @@ fn bare_address(text: &str) -> Option<&str> {
 
 pub(crate) fn escape(text: &str, out: &mut String) {
     let text = &*visible(text);
+    let mut rest = text;
+    while rest.len() > LONGEST_TEXT {
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(LONGEST_TEXT));
+        escape_piece(piece, out);
+        rest = after;
+    }
+    escape_piece(rest, out);
+}
+
+fn escape_piece(text: &str, out: &mut String) {
+    let start = out.floor_char_boundary(out.len().saturating_sub(LONGEST_TEXT));
+    if start > 0 && !out[start..].contains('<') {
+        out.push_str(BETWEEN_TEXTS);
+    }
     let mut from = 0;
     for (at, byte) in text.bytes().enumerate() {
         let entity = match byte {

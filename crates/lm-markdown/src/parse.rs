@@ -309,7 +309,8 @@ fn end_tag(tag: &str) -> &'static str {
     ENDS.iter().find(|end| end[1..] == *tag).copied().unwrap_or("/b")
 }
 
-/// Returns true if the text between two `$`, before `after`, is no formula: `$5 a month to 10$`, `$5 or US$6`.
+/// Returns true if the text between two `$`, before `after`, is no formula: `$5 a month to 10$`, `$5 or
+/// US$6`.
 fn is_price(tex: &str, after: &str) -> bool {
     // Prices that are escaped already.
     let inner = tex.replace("\\$", "");

@@ -5,8 +5,8 @@ use crate::segments::content;
 /// Longest span of a formula that is waited for, in bytes.
 const MAX_WAIT: usize = 400;
 
-/// Length of the beginning of `text` that can be shown: to the end of a word, and not within a span, a table or
-/// an unfinished line of code.
+/// Length of the beginning of `text` that can be shown: to the end of a word, and not within a span, a table
+/// or an unfinished line of code.
 pub(crate) fn stable(text: &str) -> usize {
     let mut fence: Option<&str> = None;
     let mut paragraph = 0;

@@ -15,8 +15,8 @@ pub enum Colours {
     Ansi,
 }
 
-/// Renderer of a growing text for a terminal. Nothing that was written is written again or taken back: a table
-/// is written when it is complete, text a word at a time, and code a line at a time.
+/// Renderer of a growing text for a terminal. Nothing that was written is written again or taken back: a
+/// table is written when it is complete, text a word at a time, and code a line at a time.
 pub struct TerminalStream {
     segments: Segments,
     width: usize,

@@ -113,6 +113,8 @@ fn no_text_takes_long() {
         "<a ",
         "<!--",
         "&",
+        "&a b c d e f g h ",
+        "°",
         "$",
         "$$",
         "$a",

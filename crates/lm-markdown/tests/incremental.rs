@@ -66,8 +66,8 @@ fn unfinished_html_is_that_of_the_text_so_far() {
     }
 }
 
-/// Replies with a heading by its underline, which comes after its text is written: the text is equal, its style
-/// is not.
+/// Replies with a heading by its underline, which comes after its text is written: the text is equal, its
+/// style is not.
 const UNDERLINED: [&str; 1] = ["headings"];
 
 /// Text without escape codes.

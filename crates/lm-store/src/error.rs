@@ -43,7 +43,7 @@ pub enum Error {
     #[error("the disk is full")]
     Full(#[source] rusqlite::Error),
     /// Another program has kept the database locked.
-    #[error("another program has kept the store of conversations locked for {} s", crate::store::BUSY.as_secs())]
+    #[error("another program has kept the store of conversations locked for {} s", crate::limits::BUSY.as_secs())]
     Busy(#[source] rusqlite::Error),
     /// Any other error of the database.
     #[error("the store of conversations cannot be used")]

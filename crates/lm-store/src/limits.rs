@@ -1,5 +1,10 @@
 //! Limits of conversations.
 
+use std::time::Duration;
+
+/// Longest wait for another program that writes.
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
+
 /// Limits of kept conversations. All sizes are in bytes.
 #[derive(Debug)]
 pub struct Limits;

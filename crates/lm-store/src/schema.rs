@@ -7,7 +7,7 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use crate::error::{Error, Result};
-use crate::store::BUSY;
+use crate::limits::BUSY;
 
 /// `PRAGMA application_id` of a store: "lmcv".
 const APPLICATION_ID: i64 = 0x6c6d_6376;

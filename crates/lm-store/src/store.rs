@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value};
@@ -19,9 +18,6 @@ use crate::message::{Message, Role};
 use crate::owner::Owner;
 use crate::schema;
 use crate::words;
-
-/// Longest wait for another program that writes.
-pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// Number of the newest messages, and of titles, that a search looks at.
 const SEARCHED: usize = 2000;
@@ -353,8 +349,8 @@ fn index(transaction: &Transaction<'_>, key: i64, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Removes messages with all that follow them. The `CROSS JOIN` keeps SQLite from reading all messages for each
-/// that is found.
+/// Removes messages with all that follow them. The `CROSS JOIN` keeps SQLite from reading all messages for
+/// each that is found.
 fn remove(transaction: &Transaction<'_>, key: i64, ids: &[String]) -> Result<()> {
     let mut delete = transaction.prepare(
         "WITH RECURSIVE gone (id) AS (

@@ -11,9 +11,9 @@ use crate::target::Corpus;
 /// Number of mutations of each target, unless `LM_FUZZ_CASES` sets it.
 const CASES: usize = 3_000;
 
-/// Number of mutations of a target whose inputs take ten milliseconds each; `grammar::properties` of
-/// lm-processors tests it as well.
-const SLOW: (&str, usize) = ("grammar_parser", 600);
+/// Numbers of mutations of targets whose inputs take ten milliseconds and more; `grammar::properties` of
+/// lm-processors tests the grammars as well.
+const SLOW: &[(&str, usize)] = &[("documents", 400), ("grammar_parser", 600)];
 
 /// Runs a target on every seed of `fuzz/seeds/NAME`, then on mutations of them.
 ///
@@ -24,7 +24,7 @@ pub fn replay(name: &'static str, target: fn(&[u8]) -> Corpus) {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| panic::set_hook(Box::new(abort_at_own_panics)));
     let seeds = seeds(name);
-    let default = if name == SLOW.0 { SLOW.1 } else { CASES };
+    let default = SLOW.iter().find(|(slow, _)| *slow == name).map_or(CASES, |(_, cases)| *cases);
     let cases = std::env::var("LM_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(default);
     let mutations = mutate::mutations(&seeds).take(cases);
     let mut kept = 0;

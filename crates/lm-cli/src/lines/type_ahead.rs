@@ -71,7 +71,8 @@ impl TypeAhead {
         self.take_keys().replace(ENTER, "\n").trim_end_matches('\n').to_owned()
     }
 
-    /// Takes the first line that was ended with Enter; one with a Tab waits for the prompt, which completes it.
+    /// Takes the first line that was ended with Enter; one with a Tab waits for the prompt, which completes
+    /// it.
     pub fn take_line(&mut self) -> Option<String> {
         let keys = self.take_keys();
         let line = keys.split_once(ENTER).filter(|(line, _)| !quotes::is_open(line) && !line.contains('\t'));
@@ -137,8 +138,8 @@ fn read_until(ends: &AtomicBool) -> Vec<u8> {
     typed
 }
 
-/// The text of keys: Backspace and Ctrl-U remove, pasted text is as it is, Enter is [`ENTER`], Alt-Enter a line
-/// break, other keys without a character are left out.
+/// The text of keys: Backspace and Ctrl-U remove, pasted text is as it is, Enter is [`ENTER`], Alt-Enter a
+/// line break, other keys without a character are left out.
 fn text(keys: &str) -> String {
     let mut out = String::new();
     let mut rest = keys;

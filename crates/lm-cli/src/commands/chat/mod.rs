@@ -180,15 +180,12 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         .before_call(move |request| approve.decide(&own, request))
         .build()?;
     let approver = Approver::new(lines.clone(), interrupt.clone());
-    let tool_share = args.tool_share;
-    let declared = None;
-    let turns =
-        Turns { agent, interrupt: interrupt.clone(), regenerated: 0, tools, tool_share, declared, approver };
+    let (tool_share, interrupt) = (args.tool_share, interrupt.clone());
+    let turns = Turns { agent, interrupt, regenerated: 0, tools, tool_share, declared: None, approver };
     let screen = Screen::new(CallsTo::Notes, args.chat.hide_thinking);
     let screen = if args.plain { screen } else { screen.format_answers() };
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
-    let overflow = args.overflow.into();
     let kept = store.map(|store| Kept::new(store, engine.name()));
     let mut state = State {
         turns,
@@ -197,7 +194,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         kept,
         file: None,
         save,
-        overflow,
+        overflow: args.overflow.into(),
         media,
         inserted: Vec::new(),
         files: Attachments::new(args.file_share),
