@@ -7,8 +7,8 @@ use crate::formula;
 
 /// Longest address of a link that is found in text.
 const MAX_ADDRESS: usize = 2_000;
-/// Bytes of text after which [`BETWEEN_TEXTS`] begins another node: for each `&` and each character from U+0080
-/// to U+00BF the serializer of html5ever (0.40, `write_escaped`) searches the rest of its node.
+/// Bytes of text after which [`BETWEEN_TEXTS`] begins another node: for each `&` and each character from
+/// U+0080 to U+00BF the serializer of html5ever (0.40, `write_escaped`) searches the rest of its node.
 const LONGEST_TEXT: usize = 4_096;
 const BETWEEN_TEXTS: &str = "<span></span>";
 
