@@ -270,8 +270,9 @@ impl Builder<'_> {
     }
 
     fn inline_formula(&mut self, tex: &str, range: &Range<usize>) {
-        if is_price(tex, &self.source[range.end..]) {
-            return self.text(&self.source[range.clone()].to_owned());
+        let source = self.source;
+        if is_price(tex, &source[range.end..]) {
+            return self.text(&source[range.clone()]);
         }
         let tex = tex.strip_prefix(EXPLICIT).unwrap_or(tex).to_owned();
         self.inline(Inline::Formula { tex, display: false });

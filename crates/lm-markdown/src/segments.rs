@@ -85,7 +85,7 @@ impl Segments {
     fn line_begins_block(&self) -> bool {
         let is_open =
             self.line.is_empty() || self.line.starts_with(char::is_whitespace) || self.code.is_some();
-        !is_open && !(self.has_list && may_be_item(&self.line)) && self.begins_block(&self.line, 0)
+        !(is_open || self.has_list && may_be_item(&self.line)) && self.begins_block(&self.line, 0)
     }
 
     fn line(&mut self, line: &str, parts: &mut Vec<Part>) {

@@ -127,7 +127,7 @@ fn words(text: &str) -> usize {
             }
             '$' if !after.is_whitespace() => open.push((at, '$')),
             '*' | '_' | '~' => {
-                let opens = !after.is_whitespace() && !(c == '_' && before.is_alphanumeric());
+                let opens = !(after.is_whitespace() || c == '_' && before.is_alphanumeric());
                 let closes = !before.is_whitespace();
                 if !(closes && close(&mut open, c)) && opens && after != c {
                     open.push((at, c));
