@@ -4,7 +4,7 @@ import { byId } from "./dom.js";
 import { MediaTray } from "./media.js";
 import { remember, remembered } from "./storage.js";
 
-/** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message), readDocument(file), countTokens(text) and toggleTools(), toggleThinking(). */
+/** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message), readDocument(file), countTokens(text), contextTokens() and toggleTools(), toggleThinking(). */
 export class Composer {
   #area = byId("message");
   #send = byId("send");
@@ -14,7 +14,7 @@ export class Composer {
 
   constructor(actions) {
     this.actions = actions;
-    this.#media = new MediaTray({ changed: () => this.#resize(), failed: actions.failed, readDocument: actions.readDocument, countTokens: actions.countTokens });
+    this.#media = new MediaTray({ changed: () => this.#resize(), failed: actions.failed, readDocument: actions.readDocument, countTokens: actions.countTokens, contextTokens: actions.contextTokens });
     // What is typed survives a reload.
     this.#area.value = remembered("draft", "");
     this.#area.addEventListener("input", () => {

@@ -71,6 +71,7 @@ const composer = new Composer({
   failed: notify,
   readDocument: (file) => api.readDocument(file),
   countTokens: (text) => api.countTokens(text, byId("model").value),
+  contextTokens: () => models.find(({ id }) => id === byId("model").value)?.max_model_len,
   stop: () => runner.stop(current),
   toggleTools: () => settingsChanged({ tools: current.settings.tools.length ? [] : TOOLS.map(({ name }) => name) }),
   toggleThinking: () => settingsChanged({ thinking: !current.settings.thinking }),

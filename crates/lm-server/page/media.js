@@ -67,7 +67,7 @@ export function toPart(medium) {
 /** Bytes of a data URL in base64. */
 const bytesOf = (medium) => Math.floor(((medium.length - medium.indexOf(",")) * 3) / 4);
 
-/** Media chosen, pasted or dropped. `hooks` are changed(), failed(message), readDocument(file), which resolves to its `text`, and countTokens(text), to null where it cannot count. */
+/** Media chosen, pasted or dropped. `hooks` are changed(), failed(message), readDocument(file), which resolves to its `text`, countTokens(text), to null where it cannot count, and contextTokens(). */
 export class MediaTray {
   #media = [];
   #enabled = ["text"];
@@ -167,12 +167,18 @@ export class MediaTray {
 
   #render() {
     const remove = (medium) => `Remove ${KINDS[kindOf(medium)].name}`;
-    const tokens = (medium) => this.#tokens.has(medium) && el("small", { class: "muted" }, `${this.#tokens.get(medium).toLocaleString("en-US")} tokens`);
+    const tokens = (medium) => this.#tokens.has(medium) && el("small", { class: "muted" }, sizeText(this.#tokens.get(medium), this.#hooks.contextTokens()));
     const item = (medium, index) => el("li", {}, mediumElement(medium), tokens(medium), iconButton("close", remove(medium), () => this.#remove(index)));
     setChildren(this.#list, this.#media.map(item));
     this.#list.hidden = this.isEmpty;
     this.#hooks.changed();
   }
+}
+
+/** Tokens of a file, beside the context of the model if they do not fit it. */
+export function sizeText(tokens, contextTokens) {
+  const text = (number) => number.toLocaleString("en-US");
+  return contextTokens && tokens >= contextTokens ? `${text(tokens)} tokens: more than the model reads at once, ${text(contextTokens)}` : `${text(tokens)} tokens`;
 }
 
 /** MIME type of a file's content; undefined if it cannot be read, too. */

@@ -9,7 +9,7 @@ const { evaluate } = await load("calculator");
 const { fillsContext, progressText, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
 const { checkedSettings, defaults, inherited, requestFields } = await load("settings");
-const { kindOf, mimeOf, titleOf, toPart } = await load("media");
+const { kindOf, mimeOf, sizeText, titleOf, toPart } = await load("media");
 const { fromMedium, readText, toMedium } = await load("text_file");
 const tree = await load("tree");
 const { Chats } = await load("chats");
@@ -154,6 +154,12 @@ test("a file whose text is too long or cannot be read is named", async () => {
   assert.equal(await readText(file, async () => ({ text: "x" })), "x");
   await assert.rejects(readText(file, async () => ({ text: "é".repeat(1024 * 1024 + 1) })), { message: "a.pdf: its text has 2097154 bytes, and at most 2097152 are sent" });
   await assert.rejects(readText(file, async () => { throw new Error("it is damaged"); }), { message: "a.pdf: it is damaged" });
+});
+
+test("a file that does not fit the context says so", () => {
+  assert.equal(sizeText(1500, 4096), "1,500 tokens");
+  assert.equal(sizeText(5000, 4096), "5,000 tokens: more than the model reads at once, 4,096");
+  assert.equal(sizeText(5000, null), "5,000 tokens");
 });
 
 test("a text file is sent as text", () => {
