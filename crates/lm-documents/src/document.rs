@@ -78,7 +78,7 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
 
 pub(crate) fn check_size(bytes: &[u8]) -> Result<()> {
     match bytes.len() {
-        bytes if bytes > Document::MAX_BYTES => Err(Error::TooLarge { bytes, limit: Document::MAX_BYTES }),
+        bytes if bytes > Document::MAX_BYTES => Err(Error::TooLarge { limit: Document::MAX_BYTES }),
         _ => Ok(()),
     }
 }

@@ -7,10 +7,8 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub enum Error {
     /// The file is longer than [`Document::MAX_BYTES`](crate::Document::MAX_BYTES).
-    #[error("it has {bytes} bytes, and at most {limit} are read")]
+    #[error("it has more than {limit} bytes, the longest file that is read")]
     TooLarge {
-        /// Length of the file.
-        bytes: usize,
         /// Longest file.
         limit: usize,
     },
@@ -25,7 +23,7 @@ pub enum Error {
     EncryptedPdf,
     /// No page of the PDF file has text.
     #[error(
-        "its {pages} pages have no text: scanned pages have to be recognised first, for example with \
+        "none of its pages has text ({pages}): scanned pages have to be recognised first, for example with \
          `ocrmypdf`"
     )]
     NoText {

@@ -146,6 +146,16 @@ mod tests {
     }
 
     #[test]
+    fn text_of_another_direction_is_another_line() {
+        let mut lines = Lines::default();
+        for (text, along) in [("a", Vec2::new(1.0, 0.0)), ("b", Vec2::new(0.0, -1.0))] {
+            let start = Point::new(if text == "a" { 0.0 } else { 5.0 }, 0.0);
+            lines.push(Glyph { text: text.to_owned(), start, along, advance: 5.0, size: 10.0 });
+        }
+        assert_eq!(lines.finish(), "a\nb");
+    }
+
+    #[test]
     fn soft_hyphen_joins_a_word() {
         assert_eq!(text(&[("exam\u{ad}", 0.0, 0.0), ("ple", 0.0, 12.0)]), "example");
         assert_eq!(text(&[("ex\u{ad}ample", 0.0, 0.0)]), "example");

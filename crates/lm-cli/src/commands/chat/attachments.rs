@@ -46,12 +46,12 @@ impl Attachments {
         let tokens = tokens(&file.prompt(), conversation)?;
         let name = one_line(&file.path.display().to_string());
         let share = self.room(conversation);
-        let size = match tokens > share {
-            true => format!("{}; of those that fit the message at most {share}", counted(tokens, "token")),
-            false => counted(tokens, "token"),
+        let place = match tokens > share {
+            true => format!("; the next message has the passages that fit it, at most {share} tokens"),
+            false => " before the next message".to_owned(),
         };
         self.next.push(file);
-        Ok(format!("({name}: {size}{about} before the next message; /file alone drops it)"))
+        Ok(format!("({name}: {}{about}{place}; /file alone drops it)", counted(tokens, "token")))
     }
 
     /// Drops all files.
