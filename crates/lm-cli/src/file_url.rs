@@ -28,7 +28,12 @@ fn path_of(rest: &str) -> Result<PathBuf> {
         _ if host.starts_with(['.', '~']) || cfg!(windows) => rest,
         _ => bail!("the URL names the machine `{host}`, expected file:///PATH of this one"),
     };
-    Ok(String::from_utf8_lossy(&decoded(path.as_bytes())).into_owned().into())
+    Ok(percent_decoded(path).into())
+}
+
+/// Decodes a percent-encoded text; bytes that are not UTF-8 become U+FFFD.
+pub fn percent_decoded(text: &str) -> String {
+    String::from_utf8_lossy(&decoded(text.as_bytes())).into_owned()
 }
 
 /// Decodes percent-encoded bytes; a `%` without two hexadecimal digits stays.

@@ -1,9 +1,12 @@
 //! Messages of a chat in the form of kept conversations, which is that of the page, and back.
 
 use lm_api::media_parts;
+use lm_documents::Document;
 use lm_store::{Message as KeptMessage, Role as KeptRole};
 use lm_template::{Content, Map, Media, MediaSource, Message, Part, Role, ToolCall, Value};
 use serde_json::json;
+
+use crate::file_url;
 
 /// Message for the store, after the one of this id. `None` for a role that is not kept: the system prompt
 /// belongs to the settings.
@@ -108,10 +111,15 @@ fn user_content(kept: &KeptMessage) -> Content {
     Content::Parts(parts)
 }
 
-/// Image or audio of a data URL.
+/// Image, audio or text file of a data URL; the file is a text, as the page sends it.
 fn medium(url: &str) -> Option<Part> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let media = Media::from_base64(data).ok()?;
+    if let Some(name) = kind.strip_prefix("text/plain;name=") {
+        let MediaSource::Blob(bytes) = &media.source else { return None };
+        let prompt = Document::read(bytes).ok()?.prompt(&file_url::percent_decoded(name));
+        return Some(Part::Text(prompt + "\n\n"));
+    }
     if kind.starts_with("image/") { Some(Part::Image(media)) } else { Some(Part::Audio(media)) }
 }
 
@@ -160,5 +168,13 @@ mod tests {
             assert_eq!(of_kept(&read.messages[1]), message);
         }
         assert!(to_kept(&Message::system("x"), None, "pocket").is_none());
+    }
+
+    #[test]
+    fn text_file_of_the_page_is_text() {
+        let mut kept = KeptMessage::new(None, KeptRole::User, "What is it?".to_owned());
+        kept.media = vec!["data:text/plain;name=a%20%C3%A4.txt;base64,SGVsbG8=".to_owned()];
+        let message = of_kept(&kept);
+        assert_eq!(message.content.text(), "File \"a ä.txt\":\n```\nHello\n```\n\nWhat is it?");
     }
 }

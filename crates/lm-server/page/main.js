@@ -265,6 +265,7 @@ addEventListener("pagehide", close);
 addEventListener("focus", refresh);
 addEventListener("pageshow", () => (closing = false));
 await conversations.open();
+if (conversations.isKept) byId("kept-in").textContent = "are kept by the server";
 await loadTools(); // A conversation may have them.
 if (conversations.get(remembered("current"))) await withLoaded(remembered("current"), show);
 else show(current);

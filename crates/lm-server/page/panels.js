@@ -80,6 +80,7 @@ export function askKey(message) {
 
 /** Shows a message that can be closed. */
 export function notify(text) {
+  if ([...byId("notices").children].some((notice) => notice.textContent === text)) return;
   const notice = el("div", { class: "notice", role: "alert" }, icon("warning"), el("span", {}, text));
   notice.append(iconButton("close", "Close message", () => notice.remove()));
   byId("notices").append(notice);

@@ -127,14 +127,14 @@ fn text(fields: &mut Map<String, Value>, key: &str, at: &str) -> Result<String> 
     }
 }
 
-/// Reads the data URLs of images and audio; returns those that are kept, and the number of others.
+/// Reads the data URLs of images, audio and text files; returns those that are kept, and the number of others.
 fn media(value: Option<Value>, at: &str) -> Result<(Vec<String>, usize)> {
     let list = match value {
         None | Some(Value::Null) => return Ok((Vec::new(), 0)),
         Some(Value::Array(list)) => list,
         Some(other) => return Err(Error::invalid(at, "an array of data URLs", &other)),
     };
-    Error::check_size(at, list.len(), Limits::MEDIA, "images and audio clips")?;
+    Error::check_size(at, list.len(), Limits::MEDIA, "images, audio clips and files")?;
     let count = list.len();
     let mut kept = Vec::new();
     for (index, url) in list.into_iter().enumerate() {
@@ -143,7 +143,7 @@ fn media(value: Option<Value>, at: &str) -> Result<(Vec<String>, usize)> {
                 kept.extend(Some(url).filter(|url| url.len() <= Limits::MEDIUM));
             }
             other => {
-                let expected = "a data URL of an image or audio in base64";
+                let expected = "a data URL of an image, audio or a text file in base64";
                 return Err(Error::invalid(&format!("{at}[{index}]"), expected, &other));
             }
         }
@@ -154,7 +154,8 @@ fn media(value: Option<Value>, at: &str) -> Result<(Vec<String>, usize)> {
 
 fn is_medium(url: &str) -> bool {
     let kind = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")).map(|(kind, _)| kind);
-    kind.is_some_and(|kind| kind.starts_with("image/") || kind.starts_with("audio/"))
+    // Text files have their name: `data:text/plain;name=notes.txt;base64,…`.
+    kind.is_some_and(|kind| ["image/", "audio/", "text/plain;name="].iter().any(|of| kind.starts_with(of)))
 }
 
 /// Bounds the further fields: images and audio in `parts` are dropped first. Returns the number of dropped

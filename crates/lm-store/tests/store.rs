@@ -9,7 +9,8 @@ fn conversations_are_kept_as_they_are() {
     let (folder, store) = store();
     let mut talk = conversation("A title", &["one", "two", "three"]);
     talk.settings = json!({"model": "m", "system": "Be brief."}).as_object().expect("an object").clone();
-    talk.messages[0].media = vec!["data:image/png;base64,iVBORw0KGgo=".to_owned()];
+    let file = "data:text/plain;name=a%20b.txt;base64,SGVsbG8=";
+    talk.messages[0].media = ["data:image/png;base64,iVBORw0KGgo=", file].map(str::to_owned).to_vec();
     talk.messages[1].fields =
         json!({"reasoning": "Hm.", "calls": [{"id": "1"}]}).as_object().expect("one").clone();
     let branch = Message::new(Some(&talk.messages[0]), Role::Assistant, "another two\0");

@@ -13,12 +13,15 @@ await withPage(async (page, url) => {
   await page.evaluate(keepInBrowser);
   await open(page, url);
   await listed(page, ["Of the browser"]);
+  assert.equal(await page.locator("#kept-in").textContent(), "are kept by the server");
   await until(async () => (await kept(url)).total === 1, "moved");
   assert.equal(await page.evaluate(countInBrowser), 0, "the browser has it no longer");
   await page.getByText("Of the browser", { exact: true }).click();
   await reply(page, "An old reply");
 
   await page.keyboard.press("Control+Shift+O");
+  await page.locator("#file-file").setInputFiles([{ name: "my notes.txt", mimeType: "text/plain", buffer: Buffer.from("Hello") }]);
+  await page.locator("#media .file").waitFor();
   await send(page, "First question");
   await reply(page, "Reply one");
   await listed(page, ["First question", "Of the browser"]);
@@ -30,6 +33,7 @@ await withPage(async (page, url) => {
   await listed(other, ["First question", "Of the browser"]);
   await other.getByText("First question", { exact: true }).click();
   await reply(other, "Reply one");
+  await other.locator(".user .file").getByText("my notes.txt").waitFor();
   await send(other, "Second question");
   await reply(other, "Reply two");
   await until(async () => Object.keys((await chat(url, "First question")).nodes).length === 4, "the turn is kept");

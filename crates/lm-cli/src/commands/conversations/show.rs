@@ -7,6 +7,7 @@ use anyhow::Result;
 use lm_store::{Conversation, Error, Message, Owner, Store};
 use serde_json::Value;
 
+use crate::file_url::percent_decoded;
 use crate::screen::{one_line, replace_control_chars};
 
 /// Prints a conversation: its shown branch as text, or all of it as JSON.
@@ -41,8 +42,7 @@ pub fn found(store: &Store, name: &str) -> Result<Conversation> {
 
 /// Text of a message, with notes on its images and audio, and its calls.
 fn text(message: &Message) -> String {
-    let media =
-        message.media.iter().map(|url| format!("[{}] ", url.split(['/', ':']).nth(1).unwrap_or("medium")));
+    let media = message.media.iter().map(|url| format!("[{}] ", kind(url)));
     let dropped =
         (message.dropped > 0).then(|| format!("[{} images or audio clips, not kept] ", message.dropped));
     let call = |call: &Value| {
@@ -51,6 +51,13 @@ fn text(message: &Message) -> String {
     let calls = message.fields.get("calls").and_then(Value::as_array).into_iter().flatten().filter_map(call);
     let parts = media.chain(dropped).chain([message.content.clone()]).chain(calls);
     parts.collect::<String>().trim_end().to_owned()
+}
+
+/// Name of a text file, or kind of another medium, of a data URL.
+fn kind(url: &str) -> String {
+    let name = url.strip_prefix("data:text/plain;name=").and_then(|rest| rest.split(';').next());
+    let kind = || url.split(['/', ':']).nth(1).unwrap_or("medium").to_owned();
+    name.map_or_else(kind, |name| one_line(&percent_decoded(name)))
 }
 
 /// Time since `ms` since 1970, in the largest unit: `now`, `5 min`, `3 h`, `2 d`, `7 wk`.
