@@ -127,7 +127,8 @@ fn text(fields: &mut Map<String, Value>, key: &str, at: &str) -> Result<String> 
     }
 }
 
-/// Reads the data URLs of images, audio and text files; returns those that are kept, and the number of others.
+/// Reads the data URLs of images, audio and text files; returns those that are kept, and the number of
+/// others.
 fn media(value: Option<Value>, at: &str) -> Result<(Vec<String>, usize)> {
     let list = match value {
         None | Some(Value::Null) => return Ok((Vec::new(), 0)),
