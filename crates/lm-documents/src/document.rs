@@ -76,7 +76,7 @@ pub(crate) fn is_pdf(bytes: &[u8]) -> bool {
     }
 }
 
-pub(crate) fn check_size(bytes: &[u8]) -> Result<()> {
+fn check_size(bytes: &[u8]) -> Result<()> {
     match bytes.len() {
         bytes if bytes > Document::MAX_BYTES => Err(Error::TooLarge { limit: Document::MAX_BYTES }),
         _ => Ok(()),

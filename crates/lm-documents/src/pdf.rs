@@ -16,20 +16,18 @@ use crate::document::Document;
 use crate::error::{Error, Result};
 use crate::layout::{Glyph, Lines};
 
-/// Largest number of pages; a line says how many are left out.
-const MAX_PAGES: usize = 5_000;
-/// Largest text, in bytes; a line says that the rest is left out.
-const MAX_TEXT: usize = 16 << 20;
+/// Largest number of pages, and largest text in bytes; a line says which pages are left out.
+const LIMITS: (usize, usize) = (5_000, 16 << 20);
 /// Side of a glyph's design square, which outlines and advances are measured in.
 const EM: f64 = 1000.0;
 
 /// Reads the text of a file.
 pub(crate) fn read(bytes: &[u8]) -> Result<Document> {
     // A file that its parser did not expect is an error, too.
-    panic::catch_unwind(|| read_pages(bytes)).unwrap_or(Err(Error::DamagedPdf))
+    panic::catch_unwind(|| read_pages(bytes, LIMITS)).unwrap_or(Err(Error::DamagedPdf))
 }
 
-fn read_pages(bytes: &[u8]) -> Result<Document> {
+fn read_pages(bytes: &[u8], (max_pages, max_text): (usize, usize)) -> Result<Document> {
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(_) => Error::EncryptedPdf,
         LoadPdfError::Invalid => Error::DamagedPdf,
@@ -37,11 +35,11 @@ fn read_pages(bytes: &[u8]) -> Result<Document> {
     let cache = InterpreterCache::new();
     let (pages, mut text, mut has_text) = (pdf.pages().len(), String::new(), false);
     for (index, page) in pdf.pages().iter().enumerate() {
-        if index == MAX_PAGES || text.len() > MAX_TEXT {
+        if index == max_pages || text.len() >= max_text {
             text += &format!("--- pages {} to {pages} are left out ---\n", index + 1);
             break;
         }
-        let lines = page_text(page, &pdf, &cache, MAX_TEXT.saturating_sub(text.len()));
+        let lines = page_text(page, &pdf, &cache, max_text.saturating_sub(text.len()));
         has_text |= !lines.is_empty();
         text += &format!("--- page {} ---\n{lines}\n", index + 1);
     }
@@ -58,7 +56,8 @@ fn page_text<'a>(page: &Page<'a>, pdf: &'a Pdf, cache: &InterpreterCache<'a>, ro
     let mut context = Context::new(transform, area, cache, pdf.xref(), InterpreterSettings::default());
     let mut text = PageText { lines: Lines::default(), room };
     interpret_page(page, &mut context, &mut text);
-    text.lines.finish()
+    let is_cut = text.room == 0;
+    text.lines.finish() + if is_cut { "\n--- the rest of the page is left out ---" } else { "" }
 }
 
 /// Takes the glyphs of a page.
@@ -114,4 +113,22 @@ fn advance(glyph: &PdfGlyph<'_>) -> f64 {
         PdfGlyph::Type3(glyph) => glyph.advance_width(),
     };
     advance.unwrap_or(0.0).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_beyond_the_limits_are_named() {
+        let file = include_bytes!("../tests/files/columns.pdf");
+        let text = |limits| read_pages(file, limits).expect("a text").text;
+        let whole = text(LIMITS);
+        let first = text((1, LIMITS.1));
+        assert!(first.ends_with("\n--- pages 2 to 2 are left out ---\n"), "{first}");
+        assert!(whole.starts_with(first.trim_end_matches("--- pages 2 to 2 are left out ---\n")));
+        let cut = text((9, 100));
+        assert!(cut.contains("\n--- the rest of the page is left out ---\n"), "{cut}");
+        assert!(cut.len() < 250 && cut.ends_with("--- pages 2 to 2 are left out ---\n"), "{cut}");
+    }
 }

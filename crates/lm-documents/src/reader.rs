@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::child::{MEMORY, SECONDS};
-use crate::document::{Document, check_size, is_pdf};
+use crate::document::{Document, is_pdf};
 use crate::error::{Error, Result};
 
 /// Reader of files from strangers: PDF files, which can be made to take any memory and time, are read by a
@@ -37,7 +37,6 @@ impl Reader {
     /// # Errors
     /// When the file is too large or has no text; when its text takes too much time or memory.
     pub fn read(&self, bytes: Vec<u8>) -> Result<Document> {
-        check_size(&bytes)?;
         match &self.child {
             Some((program, arguments)) if is_pdf(&bytes) => {
                 let mut command = Command::new(program);
