@@ -1,10 +1,14 @@
 // Images, audio and text files of the message that is being written.
 
 import { byId, el, iconButton, setChildren } from "./dom.js";
+import { remember, remembered } from "./storage.js";
 import { fromMedium, readText, toMedium, toPrompt } from "./text_file.js";
 
 /** Largest file, and largest sum of the files of a message: base64 adds a third, and the server takes bodies of 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024;
+
+/** Longest text that is pasted into the message itself, in characters, unless the user has switched that off. */
+const LONGEST_PASTE = 2000;
 
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
@@ -78,6 +82,8 @@ export class MediaTray {
 
   constructor(hooks) {
     this.#hooks = hooks;
+    byId("paste-files").checked = remembered("pasteFiles", true);
+    byId("paste-files").addEventListener("change", ({ target }) => remember("pasteFiles", target.checked));
     for (const [kind, { name }] of Object.entries(KINDS)) {
       const input = byId(`${name}-file`);
       byId(`add-${name}`).addEventListener("click", () => input.click());
@@ -116,10 +122,19 @@ export class MediaTray {
   #take(event, transfer) {
     const kindOfFile = (file) => Object.keys(KINDS).find((kind) => file.type.startsWith(`${kind}/`)) ?? "text";
     const files = [...(transfer?.files ?? [])].map((file) => [file, kindOfFile(file)]);
-    if (!files.length) return;
+    if (!files.length) return this.#takeText(event, transfer);
     // A browser would leave the page for a file that is dropped on it.
     event.preventDefault();
     this.#add(files);
+  }
+
+  /** Makes a long text that is pasted into the message a file of it. */
+  #takeText(event, transfer) {
+    const text = event.type === "paste" && event.target === byId("message") ? transfer?.getData("text/plain") : "";
+    if (!byId("paste-files").checked || !(text?.length > LONGEST_PASTE)) return;
+    event.preventDefault();
+    this.#keepText("pasted.txt", text.replaceAll("\r\n", "\n"));
+    this.#render();
   }
 
   /** Adds files, each with the kind that it is to be. */
@@ -145,19 +160,22 @@ export class MediaTray {
 
   async #addText(file) {
     try {
-      const text = await readText(file, this.#hooks.readDocument);
-      const medium = toMedium(file.name, text);
-      const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), bytesOf(medium));
-      if (sum > MAX_BYTES) throw new Error(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
-      this.#media.push(medium);
-      this.#hooks.countTokens(text).then((tokens) => {
-        if (tokens === null) return;
-        this.#tokens.set(medium, tokens);
-        this.#render();
-      });
+      this.#keepText(file.name, await readText(file, this.#hooks.readDocument));
     } catch (error) {
       this.#hooks.failed(error.message);
     }
+  }
+
+  #keepText(name, text) {
+    const medium = toMedium(name, text);
+    const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), bytesOf(medium));
+    if (sum > MAX_BYTES) return this.#hooks.failed(`${name}: the files of a message have at most ${MAX_BYTES} bytes`);
+    this.#media.push(medium);
+    this.#hooks.countTokens(text).then((tokens) => {
+      if (tokens === null) return;
+      this.#tokens.set(medium, tokens);
+      this.#render();
+    });
   }
 
   #remove(index) {

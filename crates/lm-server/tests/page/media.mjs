@@ -34,6 +34,8 @@ await withPage(async (page, url, log) => {
   await page.locator("#media .file").waitFor();
   await page.locator("#media").getByText(/^\d+ tokens$/).waitFor();
 
+  await pastes(page);
+
   await send(page, "What is it?");
   await page.locator(".user .media img").waitFor();
   assert.equal(await tray.count(), 0, "the tray is empty after the message is sent");
@@ -45,6 +47,7 @@ await withPage(async (page, url, log) => {
   assert.deepEqual(requests[0].messages, [{ role: "user", content: [image, audio, prices, { type: "text", text: "What is it?" }] }]);
 
   await page.reload();
+  assert.equal(await page.locator("#paste-files").isChecked(), false, "the switch is kept");
   await page.locator(".user .media img").waitFor();
   await page.locator(".user .media audio").waitFor();
   await page.locator(".user").hover();
@@ -55,3 +58,22 @@ await withPage(async (page, url, log) => {
   await page.locator(".message:not(.user) .stats").waitFor();
   assert.deepEqual(requests.at(-1).messages[0].content, [image, audio, prices, { type: "text", text: "And now?" }]);
 });
+
+/** Long pastes become files, unless that is switched off. */
+async function pastes(page) {
+  const paste = (text) =>
+    page.locator("#message").evaluate((area, text) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", text);
+      return area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    }, text);
+  const files = page.locator("#media .file");
+  assert.equal(await paste("x".repeat(2000)), true, "the browser inserts a short text");
+  assert.equal(await paste("long ".repeat(500)), false);
+  await page.locator("#media").getByText("pasted.txt").waitFor();
+  await page.getByRole("button", { name: "Remove file" }).last().click();
+  assert.equal(await files.count(), 1);
+  await page.locator("#paste-files").evaluate((input) => input.click());
+  assert.equal(await paste("long ".repeat(500)), true);
+  assert.equal(await files.count(), 1);
+}
