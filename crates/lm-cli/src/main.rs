@@ -26,6 +26,7 @@ mod ordered_parallel_map;
 mod path_check;
 mod prefetch;
 mod prefill_bar;
+mod preset;
 mod progress;
 mod prompt_ids;
 mod reader;
@@ -44,7 +45,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let cli = cli::Cli::parse();
+    let cli = match preset::expanded(std::env::args_os().collect()) {
+        Ok(args) => cli::Cli::parse_from(args),
+        Err(error) => return failure::report(&error),
+    };
     log::start();
     let outcome = interrupt::Interrupt::install().and_then(|interrupt| cli.run(&interrupt));
     prefetch::store();

@@ -14,6 +14,15 @@ pub fn cache() -> Option<PathBuf> {
     }
 }
 
+/// Folder for configuration files of the user.
+pub fn config() -> Option<PathBuf> {
+    if cfg!(any(windows, target_os = "macos")) {
+        state()
+    } else {
+        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))
+    }
+}
+
 /// Folder for what the user keeps, such as conversations.
 pub fn data() -> Option<PathBuf> {
     if cfg!(any(windows, target_os = "macos")) {

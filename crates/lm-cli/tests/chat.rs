@@ -429,3 +429,24 @@ fn passages_of_a_large_file_are_those_that_fit_the_message() {
     let whole = lm(&["chat", "--file", shown(&file), "--no-store", "--file-share", "off"], "Hello\n");
     assert_eq!(whole.code, Some(1), "it does not fit the context");
 }
+
+#[test]
+fn preset_gives_options_that_the_line_overrides() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("short.toml");
+    std::fs::write(&file, "temperature = 0\nmax-tokens = 2\nstats = true\n").expect("a file");
+    let short = lm(&["chat", "--preset", shown(&file)], "Hello\n");
+    assert!(short.err.contains("greedy]") && short.err.contains("it reached --max-tokens"), "{}", short.err);
+    let longer = lm(&["chat", "--preset", shown(&file), "-n", "50"], "Hello\n");
+    assert!(longer.err.contains("greedy]") && !longer.err.contains("it reached"), "{}", longer.err);
+    let precise = lm(&["chat", "--preset", "precise", "--stats"], "Hello\n");
+    assert!(precise.err.contains("greedy]"), "{}", precise.err);
+    std::fs::write(&file, "speed = 3\n").expect("a file");
+    for (preset, message) in
+        [(shown(&file), "--speed"), ("precice", "did you mean `precise`?"), ("./none.toml", "none.toml")]
+    {
+        let refused = lm(&["chat", "--preset", preset], "Hello\n");
+        assert_eq!(refused.code, Some(2), "{preset}: {}", refused.err);
+        assert!(refused.err.contains(message), "{preset}: {}", refused.err);
+    }
+}
