@@ -32,8 +32,8 @@ pub struct ChatArgs {
     /// Do not show the reasoning, which otherwise goes to standard error
     #[arg(long)]
     pub hide_thinking: bool,
-    /// Options from the file NAME.toml of the presets, or from FILE: coder, creative, precise, or your own. Those
-    /// of the command line come first
+    /// Options from the file NAME.toml of the presets, or from FILE: coder, creative, precise, or your own.
+    /// Those of the command line come first
     #[arg(long, value_name = "NAME|FILE")]
     preset: Option<String>,
     #[command(flatten)]
