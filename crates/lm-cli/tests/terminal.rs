@@ -41,6 +41,7 @@ fn failures_and_invalid_utf8_keep_the_conversation() {
     terminal.ask("/save /nowhere/chat.json", "`/nowhere/chat.json` cannot be written");
     terminal.ask("/load /nowhere/chat.json", "`/nowhere/chat.json` cannot be loaded");
     terminal.ask("/nothing", "there is no command `/nothing`");
+    terminal.expect("> ");
     let mut keys = terminal.session.process().get_file_handle().expect("the terminal");
     keys.write_all(b"caf\xe9 noir").and_then(|()| keys.flush()).expect("the program reads");
     terminal.expect("the line up to them is `caf`");

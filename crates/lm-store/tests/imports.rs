@@ -71,12 +71,12 @@ fn faults_of_a_line_are_named_and_the_next_is_read() {
         (with("NODE/media", json!("x")), ".media: expected an array of data URLs"),
         (
             with("NODE/media", json!(["javascript:alert(1)"])),
-            ".media[0]: expected a data URL of an image or audio",
+            ".media[0]: expected a data URL of an image, audio or a text file",
         ),
         (with("NODE/media", json!(["data:text/html;base64,AA=="])), ".media[0]: expected a data URL"),
         (
             with("NODE/media", json!(vec!["data:image/png;base64,"; 65])),
-            "65 images and audio clips, at most 64",
+            "65 images, audio clips and files, at most 64",
         ),
         (with("NODE/content", "x".repeat(Limits::CONTENT + 1).into()), "bytes, at most 8388608 are kept"),
         (with("NODE/extra", "x".repeat(Limits::FIELDS + 1).into()), "bytes of further fields, at most"),
