@@ -6,7 +6,7 @@ use crate::document::Document;
 
 /// Reads a PDF file from `input`, and writes its text or the error to `output`: the whole life of a process
 /// that [`Reader::isolated`](crate::Reader::isolated) starts. On Unix the process has at most
-/// [`MEMORY`] bytes and [`SECONDS`] of processor time from then on.
+/// 1 GiB of memory and 30 seconds of processor time from then on.
 ///
 /// # Errors
 /// When the input cannot be read or the output not be written.
