@@ -426,6 +426,17 @@ fn passages_of_a_large_file_are_those_that_fit_the_message() {
     let more = lm(&args, "When did the quokka escape?\nAnd the wombat?\n/history\n");
     assert!(more.err.contains("passages, more; "), "{}", more.err);
     assert!(more.err.contains("The wombat was found asleep."), "{}", more.err);
+    let saved = folder.path().join("talk.json");
+    let loaded = format!(
+        "When did the quokka escape?\n/save {0}\n/load {0}\nAnd the wombat?\n/history\n",
+        shown(&saved)
+    );
+    let loaded = lm(&args, &loaded);
+    assert!(
+        loaded.err.contains("loaded from ") && !loaded.err.contains("passages, more; "),
+        "{}",
+        loaded.err
+    );
     let whole = lm(&["chat", "--file", shown(&file), "--no-store", "--file-share", "off"], "Hello\n");
     assert_eq!(whole.code, Some(1), "it does not fit the context");
 }

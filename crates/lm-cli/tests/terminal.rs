@@ -231,13 +231,22 @@ fn interrupt_at_a_result_undoes_the_turn() {
         "type": "object", "properties": {"location": {"type": "string", "description": "The location to get the weather for."}},
         "required": ["location"]}}]"#;
     fs::write(&tools, declaration).expect("can be written");
-    let mut terminal = Terminal::chat(&["--tools", tools.to_str().expect("text")], state.path());
+    let notes = state.path().join("notes.txt");
+    fs::write(&notes, "Bring a coat.").expect("can be written");
+    let files = ["--tools", tools.to_str().expect("text"), "--file", notes.to_str().expect("text")];
+    let mut terminal = Terminal::chat(&files, state.path());
     terminal.ask("How is the weather in Paris?", "result of get_weather(");
     terminal.expect("> ");
     terminal.interrupt();
     terminal.expect("(interrupted before the answer began; the message is taken back, Up recalls it)");
     terminal.expect("> ");
     terminal.ask("/undo", "there is no turn to take back");
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", "result of get_weather(");
+    terminal.expect("> ");
+    terminal.line("{}");
+    terminal.expect("> ");
+    terminal.ask("/history", "Bring a coat.");
     terminal.exit();
 }
 

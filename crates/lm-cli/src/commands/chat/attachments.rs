@@ -59,6 +59,11 @@ impl Attachments {
         (self.next, self.large) = (Vec::new(), Vec::new());
     }
 
+    /// Forgets the large files of earlier messages: another conversation begins.
+    pub fn forget_large(&mut self) {
+        self.large.clear();
+    }
+
     /// Takes the texts that a message begins with, and notes on the files of which it has passages.
     pub fn take(&mut self, message: &str, conversation: &Conversation) -> Result<(Vec<String>, Vec<String>)> {
         let (mut texts, mut notes) = (Vec::new(), Vec::new());

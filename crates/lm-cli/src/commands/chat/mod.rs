@@ -402,7 +402,13 @@ impl Chat {
         let index = self.state.turns.messages();
         self.state.keep(Some(&message))?;
         match self.state.turns.run(message, &self.state.settings, &mut self.state.screen) {
-            Ok(ended) => self.after(ended),
+            Ok(ended) => {
+                if ended == Ended::TakenBack {
+                    // The message can be sent again, with what it had.
+                    (self.state.files, self.state.inserted, self.state.media) = (earlier, inserted, media);
+                }
+                self.after(ended)
+            }
             Err(error) => {
                 let refused = media::refused(&error, index);
                 // The turn did not begin.

@@ -390,6 +390,7 @@ fn replace(loaded: Loaded, source: &str, state: &mut State) -> Result<()> {
         }
         Err(error) => return Err(error.into()),
     };
+    state.files.forget_large();
     state.screen.note(&format!("({} loaded from {source}{system})", counted(count, "message")))?;
     if let Some(error) = unused {
         state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
