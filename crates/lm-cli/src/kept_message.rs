@@ -103,12 +103,32 @@ pub fn of_kept(kept: &KeptMessage) -> Message {
 fn user_content(kept: &KeptMessage) -> Content {
     let note = (kept.dropped > 0)
         .then(|| Part::Text(format!("[{} images or audio clips, not kept]\n", kept.dropped)));
-    let mut parts: Vec<Part> = kept.media.iter().filter_map(|url| medium(url)).chain(note).collect();
+    let further = kept_excerpts(kept).filter(|(file, _)| file.is_none()).map(|(_, prompt)| text_part(prompt));
+    let own = |index: usize| kept_excerpts(kept).find(|(file, _)| *file == Some(index));
+    let media = kept.media.iter().enumerate().filter_map(|(index, url)| match own(index) {
+        Some((_, prompt)) => Some(text_part(prompt)),
+        None => medium(url),
+    });
+    let mut parts: Vec<Part> = further.chain(media).chain(note).collect();
     if parts.is_empty() {
         return kept.content.as_str().into();
     }
     parts.push(Part::Text(kept.content.clone()));
     Content::Parts(parts)
+}
+
+/// Passages of files that the page has sent: the index of the medium that they stand for, if they are not of a
+/// file of an earlier message, and the part of the prompt.
+fn kept_excerpts(kept: &KeptMessage) -> impl Iterator<Item = (Option<usize>, &str)> {
+    let excerpts = kept.fields.get("excerpts").and_then(Value::as_array).into_iter().flatten();
+    excerpts.filter_map(|excerpt| {
+        let file = excerpt["file"].as_u64().and_then(|index| index.try_into().ok());
+        Some((file, excerpt["prompt"].as_str()?))
+    })
+}
+
+fn text_part(prompt: &str) -> Part {
+    Part::Text(format!("{prompt}\n\n"))
 }
 
 /// Image, audio or text file of a data URL; the file is a text, as the page sends it.
@@ -176,5 +196,8 @@ mod tests {
         kept.media = vec!["data:text/plain;name=a%20%C3%A4.txt;base64,SGVsbG8=".to_owned()];
         let message = of_kept(&kept);
         assert_eq!(message.content.text(), "File \"a ä.txt\":\n```\nHello\n```\n\nWhat is it?");
+        let excerpts = json!([{"file": {"message": "m0", "file": 0}, "prompt": "further"}, {"file": 0, "prompt": "own"}]);
+        kept.fields.insert("excerpts".to_owned(), excerpts);
+        assert_eq!(of_kept(&kept).content.text(), "further\n\nown\n\nWhat is it?");
     }
 }

@@ -30,7 +30,7 @@ const SHORT: &[(&str, &str)] =
 /// When there is no such preset, or it is not a table of options.
 pub fn expanded(mut args: Vec<OsString>) -> Result<Vec<OsString>> {
     let Some(name) = named(&args) else { return Ok(args) };
-    let options = options(&read(&name)?).with_context(|| format!("preset `{name}`"))?;
+    let options = options(&name)?;
     let new = options.into_iter().filter(|(option, _)| !is_given(option, &args));
     let new: Vec<OsString> = new.map(|(_, argument)| argument.into()).collect();
     args.splice(2..2, new);
@@ -77,7 +77,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 /// Names of the presets, sorted.
-fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     let files = folder().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let own = files.filter_map(|file| {
         let path = file.path();
@@ -90,13 +90,27 @@ fn names() -> Vec<String> {
     names
 }
 
+/// Options of a preset by their names, without the dashes before them.
+///
+/// # Errors
+/// When there is no such preset, or it is no TOML.
+pub fn table(name: &str) -> Result<Table> {
+    let parsed = read(name)?.parse::<Table>();
+    let table =
+        parsed.map_err(|error| usage(error.to_string())).with_context(|| format!("preset `{name}`"))?;
+    Ok(table.into_iter().map(|(key, value)| (key.replace('_', "-"), value)).collect())
+}
+
 /// Options of a preset and the arguments that set them: `temperature = 0.2` is `--temperature=0.2`, `stats =
 /// true` is `--stats`, and each item of an array is an option.
-fn options(text: &str) -> Result<Vec<(String, String)>> {
-    let table: Table = text.parse().map_err(|error: toml::de::Error| usage(error.to_string()))?;
+fn options(name: &str) -> Result<Vec<(String, String)>> {
+    arguments(table(name)?).with_context(|| format!("preset `{name}`"))
+}
+
+fn arguments(table: Table) -> Result<Vec<(String, String)>> {
     let mut options = Vec::new();
     for (key, value) in table {
-        let option = format!("--{}", key.replace('_', "-"));
+        let option = format!("--{key}");
         let values = match value {
             Value::Array(values) => values,
             value => vec![value],
@@ -157,6 +171,12 @@ mod tests {
 
     #[test]
     fn values_are_arguments() {
+        let options = |text: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("own.toml");
+            std::fs::write(&path, text).expect("is written");
+            options(path.to_str().expect("UTF-8"))
+        };
         let text = "max_tokens = 5\nstats = true\nplain = false\nstop = [\"a\", \"b c\"]\nseed = -1";
         let arguments: Vec<String> =
             options(text).expect("options").into_iter().map(|(_, arg)| arg).collect();
@@ -164,7 +184,7 @@ mod tests {
         for (text, message) in
             [("a = 1979-05-27", "`a` is datetime"), ("[a]\nb = 1", "`a` is table"), ("a =", "")]
         {
-            let error = options(text).expect_err("no option").to_string();
+            let error = format!("{:#}", options(text).expect_err("no option"));
             assert!(error.contains(message), "{error}");
         }
         let args = ["lm", "chat", "-n", "3"].map(OsString::from);
@@ -176,8 +196,8 @@ mod tests {
         let error = expanded(["lm", "chat", "--preset=precice"].map(OsString::from).to_vec());
         let error = error.expect_err("no preset").to_string();
         assert!(error.contains("there is no preset `precice` (did you mean `precise`?)"), "{error}");
-        for (name, text) in SHIPPED {
-            assert!(!options(text).expect(name).is_empty(), "{name}");
+        for (name, _) in SHIPPED {
+            assert!(!options(name).expect(name).is_empty(), "{name}");
         }
     }
 }

@@ -41,13 +41,6 @@ impl TextFile {
         self.document.prompt(&self.name())
     }
 
-    /// Passages of the file as a part of a prompt.
-    pub fn excerpt(&self, text: String) -> String {
-        let mut document = self.document.clone();
-        document.text = text;
-        document.prompt(&format!("{} (excerpts)", self.name()))
-    }
-
     /// The text.
     pub fn text(&self) -> &str {
         &self.document.text

@@ -58,13 +58,18 @@ impl Document {
     /// # Ok::<(), lm_documents::Error>(())
     /// ```
     pub fn prompt(&self, name: &str) -> String {
-        let mut fence = "```".to_owned();
-        while self.text.contains(&fence) {
-            fence.push('`');
-        }
-        let end = if self.text.ends_with('\n') { "" } else { "\n" };
-        format!("File {name:?}:\n{fence}\n{}{end}{fence}", self.text)
+        prompt(name, &self.text)
     }
+}
+
+/// A text as a part of a prompt.
+pub(crate) fn prompt(name: &str, text: &str) -> String {
+    let mut fence = "```".to_owned();
+    while text.contains(&fence) {
+        fence.push('`');
+    }
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    format!("File {name:?}:\n{fence}\n{text}{end}{fence}")
 }
 
 /// Returns true if the bytes are those of a PDF file.

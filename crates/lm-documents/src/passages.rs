@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use bm25::{SearchEngine, SearchEngineBuilder, Tokenizer};
 
+use crate::document;
+
 /// Length at which a passage ends at the next paragraph, line, sentence or word, in bytes: some 300 tokens.
 const PASSAGE: usize = 1_200;
 /// Length at which it ends anywhere.
@@ -118,6 +120,25 @@ impl Passages {
             leave_out(&mut excerpt);
         }
         excerpt
+    }
+
+    /// Passages as a part of a prompt: as [`Document::prompt`](crate::Document::prompt), and the name says that
+    /// they are excerpts.
+    ///
+    /// # Panics
+    /// When there is no such passage.
+    pub fn prompt(&self, name: &str, chosen: &[usize]) -> String {
+        document::prompt(&format!("{name} (excerpts)"), &self.excerpt(chosen))
+    }
+
+    /// Numbers of the pages that passages are of; empty for a text without pages.
+    ///
+    /// # Panics
+    /// When there is no such passage.
+    pub fn pages(&self, chosen: &[usize]) -> Vec<usize> {
+        let excerpt = self.excerpt(chosen);
+        let number = |line: &str| line.strip_prefix(PAGE)?.strip_suffix(" ---")?.parse().ok();
+        excerpt.lines().filter_map(number).collect()
     }
 
     /// Bytes of the text.
@@ -253,7 +274,11 @@ mod tests {
         let excerpt = report.excerpt(&[in_page]);
         assert!(excerpt.starts_with("[…]\n--- page 7 ---\nPage 7 is"), "{excerpt}");
         assert!(excerpt.ends_with("\n[…]\n"), "{excerpt}");
+        assert_eq!(report.pages(&[in_page]), [7]);
+        let prompt = report.prompt("energy.pdf", &[in_page]);
+        assert!(prompt.starts_with("File \"energy.pdf (excerpts)\":\n```\n[…]\n--- page 7"), "{prompt}");
         let all: Vec<usize> = (0..report.len()).collect();
+        assert_eq!(report.pages(&all), (1..=20).collect::<Vec<_>>());
         assert!(report.excerpt(&all) == report.text);
     }
 

@@ -1,6 +1,6 @@
 // Requests to the server of this page.
 
-import { events } from "./sse.js";
+import { events, lines } from "./sse.js";
 
 const KEY = "lm.key";
 
@@ -21,14 +21,30 @@ export class Api {
     this.#askKey = askKey;
   }
 
-  /** Fetches the models: `id` and `max_model_len` of each. */
+  /** Fetches the models, `data`, and whether the server `downloads` others. */
   async models() {
-    return (await (await this.#fetch("v1/models")).json()).data;
+    return (await this.#fetch("v1/models")).json();
+  }
+
+  /** Loads a model into memory, or unloads it once it is idle. */
+  async loadModel(model, isLoad) {
+    await this.#post("api/generate", { model, stream: false, ...(!isLoad && { keep_alive: 0 }) });
+  }
+
+  /** Downloads a model; yields `status`, `total` and `completed` bytes, or `error`. */
+  async *pull(model) {
+    const response = await this.#post("api/pull", { model });
+    for await (const line of lines(response.body)) yield parsed(line);
   }
 
   /** Fetches the declarations of the server's tools. */
   async tools() {
     return (await (await this.#fetch("v1/tools")).json()).data;
+  }
+
+  /** Fetches the presets: `name` and `options` of each. */
+  async presets() {
+    return (await (await this.#fetch("page/presets")).json()).data;
   }
 
   /** Has the server run one of its tools. */
@@ -65,6 +81,11 @@ export class Api {
   /** Has the server read the text of a file. */
   async readDocument(file) {
     return (await this.#fetch("page/document", { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file })).json();
+  }
+
+  /** Has the server choose passages of a text: `name`, `text`, `question`, `bytes` and, for further ones, `sent`. */
+  async choosePassages(choice, signal) {
+    return (await this.#post("page/passages", choice, signal)).json();
   }
 
   /** Has the server render the next piece of a text, which begins `at` UTF-16 units after the start of the stream. */

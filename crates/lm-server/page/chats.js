@@ -188,8 +188,8 @@ export class Chats {
 }
 
 /** A short text that differs for each state of a message: messages only grow. */
-const stateOf = ({ content, reasoning, calls, state, finish, error, outcome, stats }) =>
-  [content.length, reasoning?.length, JSON.stringify(calls)?.length, state, finish, error, outcome, Boolean(stats)].join("|");
+const stateOf = ({ content, excerpts, reasoning, calls, state, finish, error, outcome, stats }) =>
+  [content.length, excerpts?.length, reasoning?.length, JSON.stringify(calls)?.length, state, finish, error, outcome, Boolean(stats)].join("|");
 
 /** What is written of a conversation. */
 function written({ title, settings, selected, nodes }) {

@@ -5,6 +5,7 @@ import { Chats } from "./chats.js";
 import { Composer } from "./composer.js";
 import { byId, el } from "./dom.js";
 import { startKeyboard } from "./keyboard.js";
+import { ModelsPanel } from "./models_panel.js";
 import { announce, askKey, leaveSidebar, notify, startPanels } from "./panels.js";
 import { Runner } from "./runner.js";
 import { SettingsPanel, inherited } from "./settings.js";
@@ -23,6 +24,7 @@ const SAVE_MS = 1000;
 const api = new Api(askKey);
 const conversations = new Chats(api, notify);
 let models = [];
+const modelsPanel = new ModelsPanel(api, { changed: loadModels, failed: notify });
 let current = newConversation(inherited(remembered("settings")));
 /** A frame is under way, and another one is wanted after it. */
 let [drawing, wanted] = [false, false];
@@ -31,6 +33,7 @@ let saved = 0;
 let closing = false;
 
 const runner = new Runner(api, {
+  contextTokens,
   changed(conversation) {
     if (performance.now() - saved > SAVE_MS) save(conversation);
     if (conversation === current) draw();
@@ -42,6 +45,16 @@ const runner = new Runner(api, {
     announce(node.state === "error" ? `Error: ${node.error}` : endText(node));
   },
 });
+
+/** Context of a model, in tokens; null if it cannot be loaded. Counting tokens loads it. */
+async function contextTokens(name) {
+  const find = () => models.find(({ id }) => id === (name || models[0]?.id))?.max_model_len ?? null;
+  if (find() === null) {
+    await api.countTokens("", name);
+    await loadModels();
+  }
+  return find();
+}
 
 /** A model that was loaded after the models were listed: its context was not known then. */
 const isUnloaded = (name) => models.some(({ id, max_model_len: tokens }) => id === name && tokens === null);
@@ -191,6 +204,8 @@ function render() {
   const isRunning = runner.isRunning(current);
   const nodes = path(current);
   document.body.classList.toggle("empty", nodes.length === 0);
+  byId("conversation-title").hidden = nodes.length === 0;
+  byId("conversation-title").textContent = current.title;
   document.title = current.title ? `${current.title} – lm` : "lm";
   byId("model").value = current.settings.model || (models[0]?.id ?? "");
   byId("empty-model").textContent = byId("model").value;
@@ -203,7 +218,9 @@ function render() {
 
 async function loadModels() {
   try {
-    models = await api.models();
+    const { data, downloads } = await api.models();
+    models = data;
+    modelsPanel.show(models, downloads);
   } catch (error) {
     notify(`The models cannot be listed: ${error.message}`);
   }
@@ -217,6 +234,14 @@ async function loadTools() {
     settings.addServerTools(addServerTools(api, await api.tools()));
   } catch (error) {
     notify(`The tools of the server cannot be listed: ${error.message}`);
+  }
+}
+
+async function loadPresets() {
+  try {
+    settings.addPresets(await api.presets());
+  } catch (error) {
+    notify(`The presets of the server cannot be listed: ${error.message}`);
   }
 }
 
@@ -267,6 +292,7 @@ addEventListener("pageshow", () => (closing = false));
 await conversations.open();
 if (conversations.isKept) byId("kept-in").textContent = "are kept by the server";
 await loadTools(); // A conversation may have them.
+loadPresets();
 if (conversations.get(remembered("current"))) await withLoaded(remembered("current"), show);
 else show(current);
 await loadModels();

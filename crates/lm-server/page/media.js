@@ -2,7 +2,7 @@
 
 import { byId, el, iconButton, setChildren } from "./dom.js";
 import { remember, remembered } from "./storage.js";
-import { fromMedium, readText, toMedium, toPrompt } from "./text_file.js";
+import { fromMedium, readText, sizeText, toMedium, toPrompt } from "./text_file.js";
 
 /** Largest file, and largest sum of the files of a message: base64 adds a third, and the server takes bodies of 16 MiB. */
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -191,12 +191,6 @@ export class MediaTray {
     this.#list.hidden = this.isEmpty;
     this.#hooks.changed();
   }
-}
-
-/** Tokens of a file, beside the context of the model if they do not fit it. */
-export function sizeText(tokens, contextTokens) {
-  const text = (number) => number.toLocaleString("en-US");
-  return contextTokens && tokens >= contextTokens ? `${text(tokens)} tokens: more than the model reads at once, ${text(contextTokens)}` : `${text(tokens)} tokens`;
 }
 
 /** MIME type of a file's content; undefined if it cannot be read, too. */

@@ -1,5 +1,6 @@
 // Replies: streams them into a conversation, runs approved calls, and continues until the model is done or a call waits for approval.
 
+import { chooseExcerpts } from "./passages.js";
 import { requestFields } from "./settings.js";
 import { callError, failure, runCall } from "./tools.js";
 import { append, openCalls, path, toMessages } from "./tree.js";
@@ -8,7 +9,7 @@ import { append, openCalls, path, toMessages } from "./tree.js";
 const MAX_ROUNDS = 16;
 const DENIED = "the user denied this call";
 
-/** Runs conversations. `hooks` are changed(conversation, node), called while a reply grows, and ended(conversation, node), after each reply. */
+/** Runs conversations. `hooks` are changed(conversation, node), called while a reply grows, ended(conversation, node), after each reply, and contextTokens(model), which resolves to the context of a model. */
 export class Runner {
   #api;
   #hooks;
@@ -121,15 +122,25 @@ export class Runner {
     return append(conversation, parent, { role: "assistant", content: "", reasoning: "", calls: [], state: "streaming", stats: null, model });
   }
 
+  /** What the choice of passages needs of the server. */
+  #passages(model, signal) {
+    return {
+      choosePassages: (choice) => this.#api.choosePassages(choice, signal),
+      countTokens: (text) => this.#api.countTokens(text, model),
+      contextTokens: () => this.#hooks.contextTokens(model),
+    };
+  }
+
   async #stream(conversation, node, nodes, fields = {}) {
     const controller = new AbortController();
     this.#running.set(conversation.id, controller);
     Object.assign(node, { state: "streaming", error: null, finish: null });
     const clock = new Clock(node.stats);
     const { settings } = conversation;
-    const body = { ...requestFields(settings), messages: toMessages(nodes, settings.system), ...fields };
     this.#hooks.changed(conversation, node);
     try {
+      await chooseExcerpts(nodes, this.#passages(settings.model, controller.signal));
+      const body = { ...requestFields(settings), messages: toMessages(nodes, settings.system), ...fields };
       for await (const chunk of this.#api.chat(body, controller.signal)) {
         if (chunk.prompt_progress) this.#progress.set(node, chunk.prompt_progress);
         else apply(node, chunk, clock);

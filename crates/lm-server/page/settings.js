@@ -54,6 +54,21 @@ export function checkedSettings(value) {
   };
 }
 
+/** Settings with those of a preset, whose options have the names of the command line: `top-p`, `system`, … What it does not have is the model's, but for the system prompt, which stays. */
+export function withPreset(settings, options) {
+  const number = ({ name, min, max }) => {
+    const value = options[name.replaceAll("_", "-")];
+    return Number.isFinite(value) && value >= min && value <= max ? [[name, value]] : [];
+  };
+  const stop = [options.stop ?? []].flat().join("\n");
+  return {
+    system: typeof options.system === "string" ? options.system : settings.system,
+    numbers: Object.fromEntries(NUMBERS.flatMap(number)),
+    texts: stop ? { stop } : {},
+    thinking: options.thinking !== "off",
+  };
+}
+
 /** Fields of a request. Settings of an older page have no texts. */
 export function requestFields({ model, numbers, texts = {}, effort = "", thinking, tools }) {
   const reasoning = thinking ? effort : "none";
@@ -98,6 +113,18 @@ export class SettingsPanel {
     byId("tool-switches").append(...TOOLS.map((tool) => this.#tool(tool)));
     byId("system").addEventListener("input", ({ target }) => this.#set({ system: target.value }));
     byId("thinking").addEventListener("change", ({ target }) => this.#set({ thinking: target.checked }));
+  }
+
+  /** Offers the presets of the server. */
+  addPresets(presets) {
+    const menu = byId("preset");
+    menu.append(...presets.map(({ name }) => el("option", { value: name }, name)));
+    byId("preset-field").hidden = presets.length === 0;
+    menu.addEventListener("change", () => {
+      const { options } = presets.find(({ name }) => name === menu.value) ?? {};
+      if (options) this.#set(withPreset(this.#settings, options));
+      menu.value = "";
+    });
   }
 
   /** Adds switches for the tools of the server. */

@@ -1,4 +1,4 @@
-// Server-sent events.
+// Server-sent events, and lines of JSON.
 
 /** Parser of an event stream that arrives in pieces. */
 export class EventParser {
@@ -30,14 +30,30 @@ export class EventParser {
 
 /** Yields the data of the events of a response's body. */
 export async function* events(body) {
+  const parser = new EventParser();
+  for await (const text of pieces(body)) yield* parser.push(text);
+}
+
+/** Yields the lines of a response's body that are not empty. */
+export async function* lines(body) {
+  let rest = "";
+  for await (const text of pieces(body)) {
+    const complete = (rest + text).split("\n");
+    rest = complete.pop();
+    yield* complete.filter(Boolean);
+  }
+  if (rest) yield rest;
+}
+
+/** Yields the text of a body as it arrives. */
+async function* pieces(body) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  const parser = new EventParser();
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      yield* parser.push(decoder.decode(value, { stream: true }));
+      yield decoder.decode(value, { stream: true });
     }
   } finally {
     reader.cancel().catch(() => {});

@@ -5,6 +5,18 @@ const MAX_BYTES = 2 * 1024 * 1024;
 
 const PREFIX = /^data:text\/plain;name=([^;,]*);base64,/;
 
+/** Largest share of the context that the files of a message may take. */
+const SHARE = 0.5;
+
+/** Tokens that the files of a message may take. */
+export const room = (contextTokens) => Math.floor(contextTokens * SHARE);
+
+/** Tokens of a file, and that the message has passages of it if they exceed their share of the context. */
+export function sizeText(tokens, contextTokens) {
+  const text = (number) => number.toLocaleString("en-US");
+  return contextTokens && tokens > room(contextTokens) ? `${text(tokens)} tokens: the message will have passages that fit it, at most ${text(room(contextTokens))} tokens` : `${text(tokens)} tokens`;
+}
+
 /** Text of a file, which `read` extracts: text of any encoding, PDF. Throws an error that says why it has none. */
 export async function readText(file, read) {
   const { text } = await read(file).catch(({ message }) => {

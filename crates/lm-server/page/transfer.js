@@ -1,6 +1,7 @@
 // Conversations in files.
 
 import { kindOf } from "./media.js";
+import { checkedExcerpts } from "./passages.js";
 import { checkedSettings } from "./settings.js";
 import { newId } from "./tree.js";
 
@@ -63,11 +64,17 @@ function checkedNode(node, id, nodes, at) {
   if (typeof content !== "string") throw new Error(`${at}.content is not a text`);
   const base = { id, parent, role, content };
   if (role === "tool") return { ...base, call: String(node.call), name: String(node.name), outcome: String(node.outcome), ...parts(node) };
-  return role === "user" ? { ...base, media: media(node, at), ...(node.dropped > 0 && { dropped: node.dropped }) } : { ...base, ...reply(node, at) };
+  return { ...base, ...(role === "user" ? question(node, at) : reply(node, at)) };
 }
 
 /** Images and audio of a result; `json` says that its text was a JSON value. */
 const parts = ({ parts, json }) => ({ ...(Array.isArray(parts) && { parts }), ...(json === true && { json }) });
+
+function question(node, at) {
+  const checked = media(node, at);
+  const excerpts = checkedExcerpts(node.excerpts, checked);
+  return { media: checked, ...(node.dropped > 0 && { dropped: node.dropped }), ...(excerpts && { excerpts }) };
+}
 
 function media({ media = [] }, at) {
   if (!Array.isArray(media) || !media.every(kindOf)) throw new Error(`${at}.media is not an array of data URLs`);

@@ -1,6 +1,6 @@
 // Conversations: a tree of messages, in which each parent has a selected child.
 //
-// A message is {id, parent, role, content} and, of a user: media (data URLs of images and audio); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
+// A message is {id, parent, role, content} and, of a user: media (data URLs of images, audio and text files), excerpts (passages.js); of the assistant: reasoning, calls, state, stats, error, model; of a tool:
 // call (the id of the answered call), name, outcome.
 
 import { titleOf as mediumTitle, toPart } from "./media.js";
@@ -99,9 +99,12 @@ export function toMessages(nodes, system) {
 }
 
 /** Images and audio come before the text, as templates expect. */
-function userContent({ content, media = [], dropped = 0 }) {
-  if (!media.length && !dropped) return content;
-  const parts = media.map(toPart);
+function userContent({ content, media = [], dropped = 0, excerpts = [] }) {
+  const toText = ({ prompt }) => ({ type: "text", text: `${prompt}\n\n` });
+  const further = excerpts.filter(({ file }) => typeof file !== "number").map(toText);
+  if (!media.length && !dropped && !further.length) return content;
+  const own = new Map(excerpts.map((excerpt) => [excerpt.file, excerpt]));
+  const parts = [...further, ...media.map((medium, index) => (own.has(index) ? toText(own.get(index)) : toPart(medium)))];
   if (dropped) parts.push({ type: "text", text: `[${dropped} images or audio clips, not kept]\n` });
   return content ? [...parts, { type: "text", text: content }] : parts;
 }

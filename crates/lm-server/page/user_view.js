@@ -3,6 +3,7 @@
 import { BranchSwitch } from "./branch_switch.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
 import { mediumElement } from "./media.js";
+import { describe } from "./passages.js";
 
 /** Shows a message; its text can be edited, which begins a branch. */
 export class UserView {
@@ -10,6 +11,8 @@ export class UserView {
   #actions;
   #text = el("div", { class: "bubble" });
   #media = el("div", { class: "media" });
+  #excerpts = el("div", { class: "excerpts" });
+  #shown;
   #branches;
   #edit;
   #delete;
@@ -21,12 +24,14 @@ export class UserView {
     this.#delete = iconButton("trash", "Delete message and all that follow", () => actions.remove(this.#node));
     const copy = copyButton("Copy message", () => this.#node.content);
     this.footer = el("div", { class: "actions" }, this.#branches.element, copy, this.#edit, this.#delete);
-    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#media, this.#text, this.footer);
+    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#media, this.#excerpts, this.#text, this.footer);
   }
 
   update([node], context) {
     if (this.#node !== node || this.#text.textContent !== node.content) this.#text.textContent = node.content;
     if (this.#node !== node) setChildren(this.#media, (node.media ?? []).map(mediumElement));
+    if (this.#shown !== node.excerpts) setChildren(this.#excerpts, (node.excerpts ?? []).map(excerptElement));
+    this.#shown = node.excerpts;
     this.#text.hidden = !node.content;
     this.#node = node;
     this.#edit.disabled = this.#delete.disabled = context.isRunning;
@@ -62,3 +67,7 @@ export class UserView {
     area.focus();
   }
 }
+
+/** The passages of a file that the model was given, folded. */
+const excerptElement = (excerpt) =>
+  el("details", { class: "file" }, el("summary", {}, el("span", {}, describe(excerpt))), el("pre", { tabindex: "0" }, excerpt.prompt));

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lm_api::Limits;
+use serde::Serialize;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::downloads::ServedDownloads;
 use crate::start_error::{Error, Result};
 use crate::tools::ServedTools;
 
@@ -41,8 +44,22 @@ pub struct ServerConfig {
     /// Reader of the files that people add to messages in the page. Default: in this process; a
     /// [`Reader::isolated`](lm_documents::Reader::isolated) bounds memory and time of PDF files.
     pub documents: lm_documents::Reader,
+    /// Downloads of models by clients. Default: none.
+    pub downloads: Option<ServedDownloads>,
+    /// Presets that the page offers. Default: none.
+    pub presets: Vec<Preset>,
     /// Limits of connections and requests.
     pub limits: ServerLimits,
+}
+
+/// Settings of conversations under a name.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Preset {
+    /// Name in the page's menu.
+    pub name: String,
+    /// Values by the names of the options of `lm chat`: `system`, `temperature`, `top-p`, `stop`, …; the page
+    /// ignores those it does not have.
+    pub options: Map<String, Value>,
 }
 
 impl Default for ServerConfig {
@@ -57,6 +74,8 @@ impl Default for ServerConfig {
             tools: ServedTools::default(),
             store: None,
             documents: lm_documents::Reader::in_process(),
+            downloads: None,
+            presets: Vec::new(),
             limits: ServerLimits::default(),
         }
     }

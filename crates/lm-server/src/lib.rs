@@ -5,6 +5,7 @@ mod app;
 mod background;
 mod config;
 mod connections;
+mod downloads;
 mod guards;
 mod metrics;
 mod models;
@@ -20,7 +21,8 @@ mod start_error;
 mod state;
 mod tools;
 
-pub use config::{ApiKeys, ServerConfig, ServerLimits};
+pub use config::{ApiKeys, Preset, ServerConfig, ServerLimits};
+pub use downloads::{DownloadProgress, ServedDownloads};
 pub use models::ServedModel;
 pub use run::{EndSignal, run};
 pub use server::{Server, ShutdownHandle};

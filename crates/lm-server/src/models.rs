@@ -1,7 +1,7 @@
 //! Models of a server, by name.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use lm_api::{ChatEngine, ConversationConfig, Embeddings, KeepAlive, Reranker};
@@ -21,6 +21,8 @@ pub struct ServedModel {
     /// Kinds of media that it reads, as far as is known before it is loaded.
     media: Vec<MediaKind>,
     is_gguf: bool,
+    /// Bytes of its files, if they are known.
+    file_bytes: Option<u64>,
     /// Its engine, once it is loaded.
     engines: Arc<OnceLock<Engines>>,
     load: Arc<Load>,
@@ -99,6 +101,7 @@ impl ServedModel {
             created: seconds_since_1970(),
             media: Vec::new(),
             is_gguf: false,
+            file_bytes: None,
             engines: Arc::default(),
             load: Arc::new(load),
         }
@@ -124,6 +127,12 @@ impl ServedModel {
         self
     }
 
+    /// Sets the size of its files, which lists of models show until the model is loaded. Default: unknown.
+    pub fn file_bytes(mut self, bytes: u64) -> Self {
+        self.file_bytes = Some(bytes);
+        self
+    }
+
     /// Name of the model.
     pub fn name(&self) -> &str {
         &self.name
@@ -141,6 +150,17 @@ impl ServedModel {
     /// Format of its files, in the word of Ollama's API.
     pub(crate) fn file_format(&self) -> &'static str {
         if self.is_gguf { "gguf" } else { "safetensors" }
+    }
+
+    /// Bytes of its weights in memory, or of its files; `None` if neither is known.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        let weights = self.loaded().map(|loaded| loaded.engine.model_info().weight_bytes);
+        weights.or(self.file_bytes)
+    }
+
+    /// Returns true if its weights are in memory.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.loaded().is_some_and(|loaded| loaded.engine.activity().total_pages > 0)
     }
 
     /// Returns true if the model reads media of this kind.
@@ -165,13 +185,14 @@ impl ServedModel {
 
 impl fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, aliases, created, media, is_gguf, engines, load: _ } = self;
+        let Self { name, aliases, created, media, is_gguf, file_bytes, engines, load: _ } = self;
         f.debug_struct("ServedModel")
             .field("name", name)
             .field("aliases", aliases)
             .field("created", created)
             .field("media", media)
             .field("is_gguf", is_gguf)
+            .field("file_bytes", file_bytes)
             .field("engines", engines)
             .finish_non_exhaustive()
     }
@@ -179,25 +200,44 @@ impl fmt::Debug for ServedModel {
 
 /// The models of a server: at least one, with distinct names.
 #[derive(Debug)]
-pub(crate) struct Models(Vec<ServedModel>);
+pub(crate) struct Models(RwLock<Arc<Vec<ServedModel>>>);
 
 impl Models {
     pub fn new(models: Vec<ServedModel>) -> Result<Self> {
-        let mut names: Vec<&str> = models.iter().flat_map(ServedModel::names).collect();
-        names.sort_unstable();
-        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Error::DuplicateModel { name: pair[0].to_owned() });
-        }
-        if models.is_empty() { Err(Error::NoModel) } else { Ok(Self(models)) }
+        check_names(&models)?;
+        if models.is_empty() { Err(Error::NoModel) } else { Ok(Self(RwLock::new(Arc::new(models)))) }
     }
 
     /// [`lm_api::find_model`] among them.
-    pub fn find(&self, name: Option<&str>) -> lm_api::Result<&ServedModel> {
-        lm_api::find_model(&self.0, ServedModel::names, name)
+    pub fn find(&self, name: Option<&str>) -> lm_api::Result<ServedModel> {
+        lm_api::find_model(&self.all(), ServedModel::names, name).cloned()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &ServedModel> {
-        self.0.iter()
+    /// The models of now.
+    pub fn all(&self) -> Arc<Vec<ServedModel>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Adds a model.
+    ///
+    /// # Errors
+    /// When there is one of its name.
+    pub fn add(&self, model: ServedModel) -> Result<()> {
+        let mut models = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = models.to_vec();
+        all.push(model);
+        check_names(&all)?;
+        *models = Arc::new(all);
+        Ok(())
+    }
+}
+
+fn check_names(models: &[ServedModel]) -> Result<()> {
+    let mut names: Vec<&str> = models.iter().flat_map(ServedModel::names).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(Error::DuplicateModel { name: pair[0].to_owned() }),
+        None => Ok(()),
     }
 }
 

@@ -42,7 +42,9 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/main.js", SCRIPT, "main.js";
     "/page/markdown_view.js", SCRIPT, "markdown_view.js";
     "/page/media.js", SCRIPT, "media.js";
+    "/page/models_panel.js", SCRIPT, "models_panel.js";
     "/page/panels.js", SCRIPT, "panels.js";
+    "/page/passages.js", SCRIPT, "passages.js";
     "/page/runner.js", SCRIPT, "runner.js";
     "/page/settings.js", SCRIPT, "settings.js";
     "/page/sidebar.js", SCRIPT, "sidebar.js";

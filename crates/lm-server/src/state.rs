@@ -68,7 +68,7 @@ impl App {
 
     /// Returns true if no engine has stopped.
     pub fn is_healthy(&self) -> bool {
-        self.models.iter().filter_map(ServedModel::loaded).all(|loaded| !loaded.engine.is_stopped())
+        self.models.all().iter().filter_map(ServedModel::loaded).all(|loaded| !loaded.engine.is_stopped())
     }
 
     /// Ends the readiness.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Request, Running, slow_engine};
 use lm_conversation::{ConversationConfig, PromptTemplate};
-use lm_server::{ApiKeys, ServedModel, ServedTools, ServerConfig};
+use lm_server::{ApiKeys, Preset, ServedModel, ServedTools, ServerConfig};
 use lm_session::EngineSettings;
 use lm_session::testing::{FakeLm, scripted_engine, tokenizer};
 use lm_tools::{CallContext, Map, ToolError, ToolErrorKind, ToolSpec, Toolset};
@@ -165,7 +165,14 @@ fn replies_stop_and_continue() {
 
 #[test]
 fn settings_reach_the_request() {
-    drive("settings.mjs", || scripted(["Reply one", "Reply two"], ServerConfig::default()));
+    let Value::Object(options) =
+        json!({"temperature": 0.5, "max-tokens": 20, "stop": ["a", "b"], "quantize": "q4"})
+    else {
+        unreachable!("it is an object")
+    };
+    let presets = vec![Preset { name: "short".to_owned(), options }];
+    let config = ServerConfig { presets, ..ServerConfig::default() };
+    drive("settings.mjs", || scripted(["Reply one", "Reply two"], config));
 }
 
 #[test]
@@ -196,6 +203,30 @@ fn text_of_a_file_is_read_for_who_has_the_key() {
         (refused.status, &refused.json()["error"]["message"]),
         (400, &json!("it is a damaged PDF file"))
     );
+}
+
+#[test]
+fn passages_of_a_text_are_chosen_for_who_has_the_key() {
+    let keys = ApiKeys::new(["secret".to_owned()]).expect("a key");
+    let server = Running::scripted(["Hello!"], ServerConfig { keys, ..ServerConfig::default() });
+    let page =
+        |number: usize, topic: &str| format!("--- page {number} ---\n{}\n", format!("{topic} ").repeat(200));
+    let text = [page(1, "Coal"), page(2, "Wind"), page(3, "Tides")].concat();
+    let request = |body: &Value| Request::new("POST", "/page/passages").body(body);
+    let body = json!({"name": "energy.pdf", "text": text, "question": "What of wind?", "bytes": 1_500});
+    assert_eq!(server.send(&request(&body)).status, 401);
+    let choose = |body: &Value| server.send(&request(body).header("Authorization", "Bearer secret")).json();
+    let answer = choose(&body);
+    assert_eq!((&answer["fits"], &answer["pages"], &answer["of"]), (&json!(true), &json!([2]), &json!(3)));
+    let prompt = answer["prompt"].as_str().expect("a prompt");
+    assert!(
+        prompt.starts_with("File \"energy.pdf (excerpts)\":\n```\n[…]\n--- page 2 ---\nWind"),
+        "{prompt}"
+    );
+    let further = json!({"sent": answer["chosen"], "name": "energy.pdf", "text": text, "question": "wind", "bytes": 1_500});
+    assert_eq!(choose(&further)["chosen"], json!([]));
+    let none = json!({"name": "energy.pdf", "text": text, "question": "Quokkas?", "bytes": 1_500});
+    assert_eq!((&choose(&none)["fits"], &choose(&none)["chosen"]), (&json!(false), &json!([0])));
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub enum Argument {
     None,
     File,
     /// One of these names.
-    OneOf(Vec<&'static str>),
+    OneOf(Vec<String>),
 }
 
 /// Line editor with a history.
@@ -214,7 +214,9 @@ impl Completer for Assistant {
             Some(Argument::File) => {
                 paths::complete(&self.files, argument).map(|(start, pairs)| (from + start, pairs))
             }
-            Some(Argument::OneOf(names)) => Ok((from, starting_with(argument, names.iter().copied()))),
+            Some(Argument::OneOf(names)) => {
+                Ok((from, starting_with(argument, names.iter().map(String::as_str))))
+            }
             Some(Argument::None) | None => Ok((0, Vec::new())),
         }
     }
@@ -234,7 +236,7 @@ mod tests {
         let word = |name: &str, argument| Word { name: name.to_owned(), argument };
         let words = vec![
             word("/save", Argument::File),
-            word("/set", Argument::OneOf(vec!["seed", "top-p"])),
+            word("/set", Argument::OneOf(["seed", "top-p"].map(str::to_owned).to_vec())),
             word("/help", Argument::None),
         ];
         let assistant = Assistant { words, files: FilenameCompleter::new(), line: RefCell::default() };

@@ -11,7 +11,7 @@ impl Metrics {
     /// Sets the gauges.
     pub(super) fn read_engines(&self, models: &Models) {
         self.cache_info.reset();
-        for model in models.iter() {
+        for model in models.all().iter() {
             let Some(loaded) = model.loaded() else { continue };
             let (name, activity) = (model.name(), loaded.engine.activity());
             let count = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);

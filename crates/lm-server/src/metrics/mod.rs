@@ -110,7 +110,7 @@ impl Metrics {
 
     /// Begins the series of each model, at 0.
     fn begin(&self, models: &Models) {
-        for model in models.iter() {
+        for model in models.all().iter() {
             let label = [model.name()];
             for counter in [&self.prompt_tokens, &self.cached_tokens, &self.generated_tokens] {
                 counter.with_label_values(&label);

@@ -53,7 +53,7 @@ pub(crate) async fn start<W: ResponseWriter>(
     start: impl FnOnce(&Engines, ChatRequest) -> lm_api::Result<Running<W>> + Send + 'static,
 ) -> Result<Started<W>, ErrorResponse> {
     let began = Instant::now();
-    let (model, metrics) = (app.models.find(request.model.as_deref())?.clone(), app.metrics.clone());
+    let (model, metrics) = (app.models.find(request.model.as_deref())?, app.metrics.clone());
     let cancel = CancelOnDrop(app.cancel.child());
     request.turn.cancel = cancel.0.clone();
     request.turn.deadline = app.deadline();
@@ -74,7 +74,7 @@ pub(crate) async fn start<W: ResponseWriter>(
 
 /// Counts the tokens of a request's prompt.
 pub(crate) async fn prompt_tokens(app: &App, request: ChatRequest) -> Result<usize, ErrorResponse> {
-    let model = app.models.find(request.model.as_deref())?.clone();
+    let model = app.models.find(request.model.as_deref())?;
     Ok(app.prepare(move || model.engines()?.chat.prompt_tokens(request)).await?)
 }
 

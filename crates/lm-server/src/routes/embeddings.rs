@@ -22,7 +22,7 @@ pub(crate) async fn create(
 
 /// Computes the vectors of a request of any API; a disconnect cancels them.
 pub(super) async fn vectors(app: &App, mut request: EmbeddingRequest) -> lm_api::Result<Value> {
-    let model = app.models.find(request.model.as_deref())?.clone();
+    let model = app.models.find(request.model.as_deref())?;
     let cancel = CancelOnDrop(app.cancel.child());
     request.cancel = cancel.0.clone();
     let keep_alive = request.keep_alive;

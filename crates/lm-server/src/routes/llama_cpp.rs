@@ -15,7 +15,7 @@ use crate::state::SharedApp;
 
 /// Shows the first model: its context, template, media, and the values of absent fields. It is loaded.
 pub(crate) async fn props(State(app): State<SharedApp>) -> Result<Response, ErrorResponse> {
-    let model = app.models.find(None)?.clone();
+    let model = app.models.find(None)?;
     let slots = app.config.parallel;
     let object = app.prepare(move || Ok(properties(&model, model.engines()?, slots))).await?;
     Ok(response::json(StatusCode::OK, &object))
@@ -72,7 +72,8 @@ fn sampler(sampler: &SamplerParams) -> Value {
 /// Lists the places of the first model's batch; one that runs a request is processing. Requests have no place
 /// of their own.
 pub(crate) async fn slots(State(app): State<SharedApp>) -> Result<Response, ErrorResponse> {
-    let engines = app.models.find(None)?.loaded();
+    let model = app.models.find(None)?;
+    let engines = model.loaded();
     let running = engines.map_or(0, |engines| engines.engine.activity().running_requests);
     let context = engines.map_or(0, |engines| engines.engine.context_tokens());
     let slot = |id: usize| json!({"id": id, "n_ctx": context, "is_processing": id < running});

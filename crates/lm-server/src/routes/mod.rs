@@ -15,7 +15,10 @@ mod metrics;
 mod models;
 mod ollama;
 mod openapi;
+mod passages;
 mod path_name;
+mod presets;
+mod pull;
 mod render;
 mod rerank;
 mod responses;
@@ -26,7 +29,7 @@ mod tools;
 
 /// Routes of the page that need a key as the API does.
 pub(crate) fn page_routes() -> axum::Router<crate::state::SharedApp> {
-    render::routes().merge(document::routes())
+    render::routes().merge(document::routes()).merge(passages::routes()).merge(presets::routes())
 }
 
 pub(crate) use table::ROUTES;

@@ -13,9 +13,11 @@ use crate::state::SharedApp;
 
 /// Lists the models and their aliases.
 pub(crate) async fn list(State(app): State<SharedApp>) -> Response {
-    let models = app.models.iter().flat_map(|model| model.names().map(|name| object(model, name)));
-    let data: Vec<Value> = models.collect();
-    response::json(StatusCode::OK, &json!({"object": "list", "data": data}))
+    let models = app.models.all();
+    let objects = models.iter().flat_map(|model| model.names().map(|name| object(model, name)));
+    let data: Vec<Value> = objects.collect();
+    let downloads = app.config.downloads.is_some();
+    response::json(StatusCode::OK, &json!({"object": "list", "data": data, "downloads": downloads}))
 }
 
 /// Shows one model; names may contain slashes.
@@ -23,7 +25,7 @@ pub(crate) async fn show(
     State(app): State<SharedApp>,
     PathName(name): PathName,
 ) -> Result<Response, ErrorResponse> {
-    Ok(response::json(StatusCode::OK, &object(app.models.find(Some(&name))?, &name)))
+    Ok(response::json(StatusCode::OK, &object(&app.models.find(Some(&name))?, &name)))
 }
 
 fn object(model: &ServedModel, name: &str) -> Value {
@@ -38,6 +40,8 @@ fn object(model: &ServedModel, name: &str) -> Value {
         "created": model.created(),
         "owned_by": "lm",
         "input_modalities": modalities,
+        "bytes": model.bytes(),
+        "loaded": model.is_loaded(),
         "max_model_len": model.loaded().map(|loaded| loaded.engine.context_tokens()),
         "thinking": model.loaded().map(|loaded| loaded.chat.thinks()),
     })

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use lm_api::{
     ApiError, Fields, KeepAlive, OllamaLoad, OllamaRequest, OllamaWriter, RequestBody, ollama_embed,
     ollama_embeddings, ollama_time,
@@ -31,11 +30,18 @@ pub(super) const SHOW: RequestBody = RequestBody {
 
 #[derive(Deserialize, JsonSchema)]
 #[schemars(extend("anyOf" = [{"required": ["model"]}, {"required": ["name"]}]))]
-struct Show {
+pub(super) struct Show {
     /// Name or alias of a model.
     model: Option<String>,
     /// Older name of `model`.
     name: Option<String>,
+}
+
+impl Show {
+    /// Name of the model.
+    pub fn name(self) -> Option<String> {
+        self.model.or(self.name)
+    }
 }
 
 /// Answers `/api/chat`.
@@ -82,7 +88,7 @@ async fn load(app: &App, endpoint: OllamaLoad, body: &Value) -> Result<Response,
         OllamaRequest::check(body.clone(), &app.config.limits.request)?;
     }
     let keep_alive = KeepAlive::of(body)?;
-    let model = app.models.find(body.get("model").and_then(Value::as_str))?.clone();
+    let model = app.models.find(body.get("model").and_then(Value::as_str))?;
     let object = endpoint.response(model.name(), keep_alive);
     let is_unloaded = keep_alive.is_some_and(KeepAlive::is_zero);
     let work = move || match model.loaded() {
@@ -105,26 +111,6 @@ const VERSION: &str = "0.9.0";
 /// Reports the version of the API.
 pub(super) async fn version() -> Response {
     response::json(StatusCode::OK, &json!({"version": VERSION}))
-}
-
-/// Body of `/api/pull`.
-pub(super) const PULL: RequestBody = RequestBody { name: "OllamaPullRequest", ..SHOW };
-
-/// Answers that a served model is here; another one is not downloaded.
-pub(super) async fn pull(
-    State(app): State<SharedApp>,
-    JsonBody(body): JsonBody,
-) -> Result<Response, ErrorResponse> {
-    let is_stream = body["stream"] != false;
-    let body: Show = Fields::open(body, &PULL)?.into_group()?;
-    let name = body.model.or(body.name).ok_or_else(|| ApiError::missing("model"))?;
-    app.models.find(Some(&name))?;
-    let success = json!({"status": "success"});
-    if !is_stream {
-        return Ok(response::json(StatusCode::OK, &success));
-    }
-    let lines = format!("{}\n{success}\n", json!({"status": "pulling manifest"}));
-    Ok(([(CONTENT_TYPE, "application/x-ndjson")], lines).into_response())
 }
 
 /// Body of `/api/embeddings`.
@@ -172,14 +158,16 @@ pub(super) async fn embed(
 
 /// Lists the models and their aliases.
 pub(super) async fn tags(State(app): State<SharedApp>) -> Response {
-    let models = app.models.iter().flat_map(|model| model.names().map(|name| listed(model, name)));
+    let models = app.models.all();
+    let models = models.iter().flat_map(|model| model.names().map(|name| listed(model, name)));
     let models: Vec<Value> = models.collect();
     response::json(StatusCode::OK, &json!({"models": models}))
 }
 
 /// Lists the models that are in memory.
 pub(super) async fn ps(State(app): State<SharedApp>) -> Response {
-    let running = app.models.iter().filter_map(|model| running(model, &model.loaded()?.engine));
+    let models = app.models.all();
+    let running = models.iter().filter_map(|model| running(model, &model.loaded()?.engine));
     let models: Vec<Value> = running.collect();
     response::json(StatusCode::OK, &json!({"models": models}))
 }
@@ -212,7 +200,7 @@ fn listed(model: &ServedModel, name: &str) -> Value {
         "name": name,
         "model": name,
         "modified_at": ollama_time(model.created()),
-        "size": info.map_or(0, |info| info.weight_bytes),
+        "size": model.bytes().unwrap_or(0),
         "digest": format!("{:016x}", info.map_or(0, |info| info.checksum)),
         "details": details(model, info),
         "capabilities": capabilities(model),
@@ -249,8 +237,8 @@ pub(super) async fn show(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let body: Show = Fields::open(body, &SHOW)?.into_group()?;
-    let name = body.model.or(body.name).ok_or_else(|| ApiError::missing("model"))?;
-    let model = app.models.find(Some(&name))?.clone();
+    let name = body.name().ok_or_else(|| ApiError::missing("model"))?;
+    let model = app.models.find(Some(&name))?;
     let object = app.prepare(move || Ok(shown(&model, model.engines()?))).await?;
     Ok(response::json(StatusCode::OK, &object))
 }

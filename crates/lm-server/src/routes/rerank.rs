@@ -16,7 +16,7 @@ pub(crate) async fn create(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let mut request = RerankRequest::from_json_within(body, &app.config.limits.request)?;
-    let model = app.models.find(request.model.as_deref())?.clone();
+    let model = app.models.find(request.model.as_deref())?;
     let cancel = CancelOnDrop(app.cancel.child());
     request.cancel = cancel.0.clone();
     let create = move |engines: &Engines| engines.reranker.create(&request);

@@ -8,7 +8,7 @@ use lm_api::{
 
 use super::{
     chat_completions, chats, completions, conversations, embeddings, health, llama_cpp, messages, metrics,
-    models, ollama, openapi, rerank, responses, tokens, tools,
+    models, ollama, openapi, pull, rerank, responses, tokens, tools,
 };
 use crate::route::Content::{Events, Json, Lines, Text};
 use crate::route::Route;
@@ -158,8 +158,8 @@ pub(crate) const ROUTES: &[Route] = &[
     Route::post("/api/embeddings", |m| on(m, ollama::embedding), OLLAMA, "Computes the embedding of a text.")
         .body(&ollama::EMBEDDING)
         .answers(&[(200, Json("OllamaEmbedding"))]),
-    Route::post("/api/pull", |m| on(m, ollama::pull), OLLAMA, "Answers that a served model is here.")
-        .body(&ollama::PULL)
+    Route::post("/api/pull", |m| on(m, pull::pull), OLLAMA, "Downloads a model, if the server does that.")
+        .body(&pull::PULL)
         .answers(&[(200, Json("OllamaStatus")), (200, Lines)]),
     Route::get("/api/tags", |m| on(m, ollama::tags), OLLAMA, "Lists the models and their aliases.")
         .answers(&[(200, Json("OllamaModels"))]),

@@ -65,7 +65,7 @@ pub(crate) async fn tokenize(
     let parse_special = body.parse_special.unwrap_or(true);
     let add_special = body.add_special_tokens.or(body.add_special).unwrap_or(false);
     check_length(&content, app.config.limits.request.tokenize_bytes)?;
-    let model = app.models.find(body.model.as_deref())?.clone();
+    let model = app.models.find(body.model.as_deref())?;
     let ids = app.prepare(move || {
         let segment =
             if parse_special { TextSegment::Template(&content) } else { TextSegment::Content(&content) };
@@ -94,7 +94,7 @@ pub(crate) async fn detokenize(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let Tokens { model, tokens } = Fields::open(body, &TOKENS)?.into_group()?;
-    let model = app.models.find(model.as_deref())?.clone();
+    let model = app.models.find(model.as_deref())?;
     let text = app.prepare(move || decoded(&model.engines()?.engine, &tokens)).await?;
     Ok(response::json(StatusCode::OK, &json!({"content": text, "prompt": text})))
 }
@@ -115,7 +115,7 @@ pub(crate) async fn apply_template(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ErrorResponse> {
     let request = ChatRequest::from_json_within(body, &app.config.limits.request)?;
-    let model = app.models.find(request.model.as_deref())?.clone();
+    let model = app.models.find(request.model.as_deref())?;
     let rendered = app.prepare(move || model.engines()?.chat.render(&request)).await?;
     Ok(response::json(StatusCode::OK, &json!({"prompt": rendered.text, "count": rendered.ids.len()})))
 }

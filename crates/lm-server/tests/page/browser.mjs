@@ -6,6 +6,7 @@ import { createRequire } from "node:module";
 
 const folder = new URL("../../../../target/page-test/", import.meta.url);
 const { chromium } = createRequire(folder)("playwright-core");
+const axe = readFileSync(createRequire(folder).resolve("axe-core/axe.min.js"), "utf8");
 
 /** Longest wait, for machines that do much else. */
 const PATIENCE_MS = 120000;
@@ -19,7 +20,7 @@ export async function withPage(test, options = {}) {
     const context = await browser.newContext({ viewport: { width: 1200, height: 800 }, ...options });
     context.setDefaultTimeout(PATIENCE_MS);
     const [page, log] = [await context.newPage(), watch(context, url)];
-    await test(page, url, log).catch(async (error) => {
+    await test(page, url, log).then(() => page.isClosed() || checkAccess(page, "the end")).catch(async (error) => {
       console.error(await page.locator("body").innerText());
       throw error;
     });
@@ -42,6 +43,14 @@ function watch(context, url) {
     if (message.type() === "error" && !isExpected) log.errors.push(message.text());
   });
   return log;
+}
+
+/** Checks the page as it is for people who use a keyboard, a screen reader or large contrast, by the rules of axe-core. */
+export async function checkAccess(page, state) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(" ")}`);
+  assert.deepEqual(found, [], `accessibility of ${state}`);
 }
 
 /** Opens the page, and waits until it can be used. */

@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { open, reply, send, until, withPage } from "./browser.mjs";
+import { checkAccess, open, reply, send, until, withPage } from "./browser.mjs";
 
 await withPage(async (page, url, log) => {
   await open(page, url);
+  await checkAccess(page, "the welcome");
   await formatsAReply(page);
   await failsInPlace(page, log);
   await branches(page);
@@ -36,6 +37,7 @@ async function failsInPlace(page, log) {
   await page.route("**/v1/chat/completions", (route) => route.abort());
   await send(page, "Second question");
   await page.getByRole("alert").filter({ hasText: "the server cannot be reached" }).waitFor();
+  await checkAccess(page, "an error");
   await page.unroute("**/v1/chat/completions");
   await page.getByRole("button", { name: "Try again" }).click();
   await reply(page, "Reply two");
@@ -52,6 +54,7 @@ async function branches(page) {
 
   await page.locator(".message.user").last().hover();
   await page.getByRole("button", { name: "Edit message" }).last().click();
+  await checkAccess(page, "an edit");
   await page.locator("textarea.edit").fill("Second question, edited");
   await page.keyboard.press("Enter");
   await reply(page, "Reply four");

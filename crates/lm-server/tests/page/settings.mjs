@@ -1,7 +1,7 @@
 // Settings reach the request and the next conversation; the theme, a phone's width, and the keyboard.
 
 import assert from "node:assert/strict";
-import { open, reply, send, until, withPage } from "./browser.mjs";
+import { checkAccess, open, reply, send, until, withPage } from "./browser.mjs";
 
 await withPage(async (page, url) => {
   await open(page, url);
@@ -29,6 +29,7 @@ async function settings(page) {
   await page.getByRole("combobox", { name: "Model" }).selectOption("other/name");
   await until(async () => (await page.locator("#empty-model").textContent()) === "other/name", "the heading names the chosen model");
   await page.getByRole("button", { name: "Settings", exact: true }).click();
+  await preset(page);
   await page.getByLabel("System prompt").fill("Be brief.");
   await page.getByLabel("Temperature").fill("0");
   await page.getByLabel("Top p").fill("3");
@@ -36,9 +37,21 @@ async function settings(page) {
   await page.getByLabel("Seed").fill("7");
   await rare(page);
   await page.getByRole("switch", { name: "Calculator" }).check();
+  await checkAccess(page, "the settings");
   await page.keyboard.press("Escape");
   assert.equal(await page.locator("#settings").isVisible(), false);
   assert.equal(await page.getByRole("button", { name: "Settings", exact: true }).evaluate((button) => button === document.activeElement), true);
+}
+
+/** A preset replaces the settings. */
+async function preset(page) {
+  await page.getByLabel("System prompt").fill("Mine.");
+  await page.getByLabel("Seed").fill("3");
+  await page.getByLabel("Preset").selectOption("short");
+  const value = (label) => page.getByLabel(label).inputValue();
+  await until(async () => (await value("Temperature")) === "0.5", "the temperature of the preset");
+  assert.deepEqual([await value("Seed"), await value("System prompt"), await value("Max tokens"), await value("Preset")], ["", "Mine.", "20", ""]);
+  assert.equal(await page.locator("#set-stop").inputValue(), "a\nb");
 }
 
 async function rare(page) {
@@ -63,11 +76,13 @@ async function phone(page) {
   await page.waitForSelector("body[data-ready]");
   const scheme = () => page.evaluate(() => getComputedStyle(document.documentElement).colorScheme);
   assert.equal(await scheme(), "dark");
+  await checkAccess(page, "the dark theme");
   await page.setViewportSize({ width: 360, height: 640 });
   const drawer = page.locator("#sidebar");
   await until(() => drawer.evaluate((element) => element.inert), "the drawer is closed");
   assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, "nothing is wider than the screen");
   await page.getByRole("button", { name: "Conversations", exact: true }).click();
+  await checkAccess(page, "the list on a phone");
   await page.getByText("Hello", { exact: true }).first().click();
   await reply(page, "Reply one");
   assert.equal(await drawer.evaluate((element) => element.inert), true, "a choice closes the drawer");

@@ -8,9 +8,10 @@ const { EventParser } = await load("sse");
 const { evaluate } = await load("calculator");
 const { fillsContext, progressText, statsText } = await load("stats");
 const { callError, runCall } = await load("tools");
-const { checkedSettings, defaults, inherited, requestFields } = await load("settings");
-const { kindOf, mimeOf, sizeText, titleOf, toPart } = await load("media");
-const { fromMedium, readText, toMedium } = await load("text_file");
+const { checkedSettings, defaults, inherited, requestFields, withPreset } = await load("settings");
+const { kindOf, mimeOf, titleOf, toPart } = await load("media");
+const { chooseExcerpts, describe } = await load("passages");
+const { fromMedium, readText, sizeText, toMedium } = await load("text_file");
 const tree = await load("tree");
 const { Chats } = await load("chats");
 const { checkedConversation, parseFile } = await load("transfer");
@@ -158,8 +159,60 @@ test("a file whose text is too long or cannot be read is named", async () => {
 
 test("a file that does not fit the context says so", () => {
   assert.equal(sizeText(1500, 4096), "1,500 tokens");
-  assert.equal(sizeText(5000, 4096), "5,000 tokens: more than the model reads at once, 4,096");
+  assert.equal(sizeText(5000, 4096), "5,000 tokens: the message will have passages that fit it, at most 2,048 tokens");
   assert.equal(sizeText(5000, null), "5,000 tokens");
+});
+
+test("a file that is too long for a message is sent as passages, and later messages have further ones", async () => {
+  const asked = [];
+  const server = {
+    contextTokens: async () => 1000,
+    countTokens: async (text) => text.length / 2,
+    async choosePassages(choice) {
+      asked.push(choice);
+      const chosen = choice.sent ? (choice.question === "More?" ? [7] : []) : [1, 4];
+      return { chosen, of: 9, pages: [2, 3], prompt: `passages ${chosen}`, fits: true };
+    },
+  };
+  const conversation = tree.newConversation({});
+  const media = [toMedium("short.txt", "short"), toMedium("long.txt", "x".repeat(1200))];
+  const first = tree.append(conversation, null, { role: "user", content: "What?", media });
+  await chooseExcerpts(tree.path(conversation), server);
+  // A share of 500 tokens for two files; the long one has 600.
+  assert.deepEqual(asked, [{ name: "long.txt", text: "x".repeat(1200), question: "What?", bytes: 500 }]);
+  assert.equal(describe(first.excerpts[0]), "long.txt: 2 of 9 passages, those that share words with the message; pages 2, 3");
+  await chooseExcerpts(tree.path(conversation), server);
+  assert.equal(asked.length, 1, "a message is given its passages once");
+  for (const [question, count] of [["Thanks!", 0], ["More?", 1], ["More?", 1]]) {
+    const { id } = tree.append(conversation, tree.path(conversation).at(-1).id, { role: "user", content: question, media: [] });
+    await chooseExcerpts(tree.path(conversation), server);
+    assert.equal(conversation.nodes[id].excerpts.length, count);
+  }
+  assert.deepEqual(asked.map(({ sent }) => sent), [undefined, [1, 4], [1, 4], [1, 4, 7]]);
+  const texts = tree.toMessages(tree.path(conversation), "").map(({ content }) => (typeof content === "string" ? content : content.map(({ text }) => text)));
+  assert.deepEqual(texts, [['File "short.txt":\n```\nshort\n```\n\n', "passages 1,4\n\n", "What?"], "Thanks!", ["passages 7\n\n", "More?"], ["passages 7\n\n", "More?"]]);
+  const read = checkedConversation(structuredClone(conversation), "conversation");
+  assert.deepEqual(tree.toMessages(tree.path(read), ""), tree.toMessages(tree.path(conversation), ""));
+  const damaged = structuredClone(conversation);
+  damaged.nodes[first.id].excerpts[0].file = 0.5;
+  assert.deepEqual(checkedConversation(damaged, "c").nodes[first.id].excerpts, []);
+});
+
+test("a file that fits is sent whole", async () => {
+  const server = { contextTokens: async () => 1000, countTokens: async () => 400, choosePassages: () => assert.fail("not asked") };
+  for (const text of ["x".repeat(500), "x".repeat(2000)]) {
+    const conversation = tree.newConversation({});
+    const node = tree.append(conversation, null, { role: "user", content: "What?", media: [toMedium("a.txt", text)] });
+    await chooseExcerpts(tree.path(conversation), server);
+    assert.deepEqual(node.excerpts, []);
+    assert.match(tree.toMessages([node], "")[0].content[0].text, /^File "a.txt"/);
+  }
+});
+
+test("a preset replaces the settings that the page has", () => {
+  const settings = { ...defaults(), system: "Mine.", numbers: { seed: 3 }, texts: { schema: "{}" } };
+  assert.deepEqual(withPreset(settings, { "top-p": 0.5, temperature: 9, threads: 4, stop: "END", thinking: "off" }), { system: "Mine.", numbers: { top_p: 0.5 }, texts: { stop: "END" }, thinking: false });
+  assert.deepEqual(withPreset(settings, { system: "Yours." }), { system: "Yours.", numbers: {}, texts: {}, thinking: true });
 });
 
 test("a text file is sent as text", () => {

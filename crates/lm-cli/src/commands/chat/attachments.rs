@@ -111,27 +111,22 @@ impl Large {
 
     /// Text of passages, which count as sent.
     fn take(&mut self, chosen: Vec<usize>) -> String {
-        let text = self.passages.excerpt(&chosen);
+        let text = self.passages.prompt(&self.file.name(), &chosen);
         self.sent.extend(chosen);
-        self.file.excerpt(text)
+        text
     }
 
     /// Note on the passages that a message begins with.
     fn note(&self, chosen: &[usize], fit: &str) -> String {
-        let excerpt = self.passages.excerpt(chosen);
-        let pages: Vec<&str> = excerpt.lines().filter_map(page).collect();
-        let shown = pages.iter().take(MAX_PAGES).copied().collect::<Vec<_>>().join(", ");
+        let pages = self.passages.pages(chosen);
+        let shown: Vec<String> = pages.iter().take(MAX_PAGES).map(usize::to_string).collect();
         let more = if pages.len() > MAX_PAGES { ", …" } else { "" };
+        let shown = shown.join(", ");
         let pages = if pages.is_empty() { String::new() } else { format!(": of the pages {shown}{more}") };
         let name = one_line(&self.file.name());
         let (count, all) = (chosen.len(), self.passages.len());
         format!("({name}: {count} of {all} passages, {fit}{pages}; --file-share off sends all)")
     }
-}
-
-/// Number of the page that a line begins.
-fn page(line: &str) -> Option<&str> {
-    line.strip_prefix("--- page ")?.strip_suffix(" ---")
 }
 
 fn tokens(text: &str, conversation: &Conversation) -> Result<usize> {

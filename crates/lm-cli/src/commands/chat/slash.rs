@@ -16,10 +16,10 @@ use super::settings::NAMES;
 use super::turn::Ended;
 use crate::counted::counted;
 use crate::lines::{Argument, Word, parse_path};
-use crate::media;
 use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
 use crate::text_file::TextFile;
+use crate::{media, preset};
 
 /// Next action of the loop after a line.
 #[derive(Debug, PartialEq)]
@@ -40,7 +40,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 22] = [
+const ALL: [Command; 23] = [
     Command {
         names: &["audio"],
         argument: "FILE",
@@ -91,6 +91,12 @@ const ALL: [Command; 22] = [
         argument: "TITLE|ID",
         help: "continue a kept conversation; a part of the title is enough",
         run: open,
+    },
+    Command {
+        names: &["preset"],
+        argument: "NAME|FILE",
+        help: "change the settings to those of a preset; alone shows the presets",
+        run: preset,
     },
     Command {
         names: &["prompt"],
@@ -149,7 +155,8 @@ const ALL: [Command; 22] = [
 pub fn words() -> Vec<Word> {
     let argument = |command: &Command| match command.argument {
         "FILE" => Argument::File,
-        "NAME VALUE" => Argument::OneOf(NAMES.iter().map(|(name, _)| *name).collect()),
+        "NAME VALUE" => Argument::OneOf(NAMES.iter().map(|(name, _)| (*name).to_owned()).collect()),
+        "NAME|FILE" => Argument::OneOf(preset::names()),
         _ => Argument::None,
     };
     let words = |command: &'static Command| {
@@ -434,6 +441,24 @@ fn set(argument: &str, state: &mut State) -> Result<After> {
     }
     for line in shown {
         state.screen.note(&line)?;
+    }
+    Ok(After::GoOn)
+}
+
+fn preset(name: &str, state: &mut State) -> Result<After> {
+    if name.is_empty() {
+        state.screen.note(&preset::names().join(", "))?;
+        return Ok(After::GoOn);
+    }
+    for (key, value) in preset::table(name)? {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        if key == "system" {
+            system(&text, state)?;
+        } else if NAMES.iter().any(|(name, _)| *name == key) {
+            set(&format!("{key} {text}"), state)?;
+        } else {
+            state.screen.note(&format!("({key} needs another start: lm chat --preset {name})"))?;
+        }
     }
     Ok(After::GoOn)
 }

@@ -8,16 +8,18 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use lm_api::CancelHandle;
-use lm_server::{ApiKeys, EndSignal, Error, Server, ServerConfig};
+use lm_server::{ApiKeys, EndSignal, Error, Preset, Server, ServerConfig};
 use lm_store::Store;
+use serde_json::Value;
 
 use crate::args::{CallArgs, RunArgs, TemplateArgs, listen, numbers, usage};
 use crate::failure;
 use crate::interrupt::Interrupt;
 use crate::kept_store::KeepArgs;
 use crate::mcp::McpCallArgs;
-use crate::text_file;
+use crate::{preset, text_file};
 
+mod downloads;
 mod models;
 mod tools;
 
@@ -26,6 +28,7 @@ Examples:
   lm serve                                      the embedded model on http://127.0.0.1:8080
   lm serve Qwen/Qwen3-0.6B --quantize q4 --alias gpt-4o-mini
   lm serve Qwen/Qwen3-0.6B ./gemma-3-1b-it --memory 4GB --keep-alive 600
+  lm serve --all                                all models of this machine
   lm serve --tools demo --mcp 'npx -y @modelcontextprotocol/server-everything'
   LM_API_KEY=secret lm serve ./Qwen3-0.6B --listen 0.0.0.0:8080 --allow-host llm.example.com
 
@@ -104,6 +107,10 @@ struct AccessArgs {
     /// of this machine; * is all
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
+    /// Let clients and the page download models by name, as `lm pull` does. Without it only those of this
+    /// machine can, on an address that no other one reaches
+    #[arg(long)]
+    allow_downloads: bool,
 }
 
 /// Serves the models until Ctrl-C or SIGTERM.
@@ -113,7 +120,10 @@ struct AccessArgs {
 /// missing.
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<()> {
     let config = ServerConfig { tools: tools::tools(args.tools.is_some(), &args.mcp)?, ..args.config()? };
-    let mut models = models::models(args)?;
+    let (mut models, further) = models::models(args)?;
+    // With options for a single model there are no further ones.
+    let downloads = further.ok().filter(|_| args.downloads()).map(downloads::downloads);
+    let config = ServerConfig { downloads, ..config };
     let first = models.remove(0);
     models.insert(0, args.alias.iter().fold(first, |model, name| model.alias(name)));
     // The first Ctrl-C is the server's, the second one ends the program.
@@ -151,6 +161,7 @@ impl Args {
             parallel: self.run.engine_settings().max_running_requests,
             store: self.store()?,
             documents: text_file::reader(),
+            presets: presets(),
             ..ServerConfig::default()
         };
         config.check().map_err(explained)?;
@@ -159,6 +170,11 @@ impl Args {
 }
 
 impl Args {
+    /// Returns true if clients may download models.
+    fn downloads(&self) -> bool {
+        self.access.allow_downloads || self.listen.ip().is_loopback()
+    }
+
     /// Store of the page's conversations. A server that other machines reach without a key keeps none: they
     /// would see those of its user.
     ///
@@ -178,6 +194,22 @@ impl Args {
             }
         }
     }
+}
+
+/// Presets of the page. One that cannot be read is left out, with a warning.
+fn presets() -> Vec<Preset> {
+    let read = |name: String| {
+        let options = preset::table(&name).and_then(|table| Ok(serde_json::to_value(table)?));
+        match options {
+            Ok(Value::Object(options)) => Some(Preset { name, options }),
+            Ok(_) => None,
+            Err(error) => {
+                eprintln!("warning: {}", failure::message(&error));
+                None
+            }
+        }
+    };
+    preset::names().into_iter().filter_map(read).collect()
 }
 
 impl AccessArgs {
