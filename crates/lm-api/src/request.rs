@@ -10,6 +10,14 @@ use crate::client_tools::ClientTools;
 use crate::ollama::KeepAlive;
 use crate::sampling::SamplingFields;
 
+/// Treatment of conversations that do not fit the context.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Truncation {
+    Auto,
+    Disabled,
+}
+
 /// A request of any API in the words of the layers below: messages, tools, and the options of one turn.
 ///
 /// ```

@@ -223,3 +223,17 @@ fn prompt_that_leaves_room_for_the_reply_is_whole() {
         assert_eq!(running.messages_left_out() == 0, whole, "{limit}");
     }
 }
+
+#[test]
+fn chat_completions_truncate_on_request() {
+    for (truncation, fits) in [(json!("auto"), true), (json!("disabled"), false), (json!(null), false)] {
+        let body = json!({"messages": messages(40), "truncation": truncation});
+        let request = ChatRequest::from_json(body).expect("a request");
+        match chat().start(request, ChunkWriter::for_request) {
+            Ok(running) => assert!(fits && running.messages_left_out() > 40),
+            Err(error) => assert!(!fits && error.code == Some("context_length_exceeded"), "{error}"),
+        }
+    }
+    let error = ChatRequest::from_json(json!({"messages": messages(1), "truncation": "middle"}));
+    assert_eq!(error.expect_err("is unknown").param.as_deref(), Some("truncation"));
+}

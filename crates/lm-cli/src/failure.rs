@@ -44,20 +44,25 @@ pub fn print(error: &anyhow::Error) {
 /// [`print()`] in a chat whose conversations handle an exceeded context in this way. `declares_all`: all
 /// tools are declared, whatever they take of the context.
 pub fn print_in_chat(error: &anyhow::Error, overflow: Overflow, declares_all: bool) {
-    let is_full = error.chain().any(|cause| {
-        session_error(cause).is_some_and(is_full_context)
-            || matches!(stop_reason(cause), Some(StopReason::ContextFull { .. }))
-    });
+    let is_full = is_full_context(error);
     let more = match overflow {
         _ if !is_full => "",
         Overflow::Error => {
-            "; /clear starts over, /undo shortens the conversation, and --overflow drop-oldest drops its oldest turns"
+            "; /compact summarises the conversation, /clear starts over, and --overflow drop-oldest leaves out its oldest turns"
         }
         Overflow::DropOldest(_) | Overflow::SlidingWindow => "; /clear begins again",
     };
     let fewer =
         if is_full && declares_all { "; without --tool-share off fewer tools are declared" } else { "" };
     print_with(error, hint(error).map(|hint| hint + more + fewer));
+}
+
+/// Returns true for the error of a prompt that leaves no room in the context.
+pub fn is_full_context(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        session_error(cause).is_some_and(is_full)
+            || matches!(stop_reason(cause), Some(StopReason::ContextFull { .. }))
+    })
 }
 
 fn print_with(error: &anyhow::Error, hint: Option<String>) {
@@ -231,7 +236,7 @@ fn about_memory(weights: Option<WeightFormat>, cache: KvDtype) -> String {
     )
 }
 
-fn is_full_context(error: &lm_session::Error) -> bool {
+fn is_full(error: &lm_session::Error) -> bool {
     matches!(error, lm_session::Error::PromptTooLong { .. })
 }
 

@@ -43,7 +43,7 @@ impl Home {
         Self { folder, server: HubServer::start(vec![repo]).expect("a port") }
     }
 
-    fn lm_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lm"));
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -53,14 +53,13 @@ impl Home {
                 command.env_remove(&*name);
             }
         }
-        let output = command
-            .args(args)
-            .env("HOME", self.folder.path())
-            .env("HF_ENDPOINT", self.server.url())
-            .envs(variables.iter().copied())
-            .stdin(Stdio::null())
-            .output()
-            .expect("the program runs");
+        command.args(args).env("HOME", self.folder.path()).env("HF_ENDPOINT", self.server.url());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn lm_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Run {
+        let output = self.command(args).envs(variables.iter().copied()).output().expect("the program runs");
         let text = |bytes| String::from_utf8(bytes).expect("output is text");
         Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -128,6 +127,36 @@ fn model_is_pulled_used_listed_and_removed() {
     assert!(!home.cache().join("models--owner--pocket").exists());
     assert_eq!(home.ok(&["list"]), "");
     assert!(home.error(&["rm", NAME, "--yes"], &[]).contains("no model `owner/pocket`"));
+}
+
+#[test]
+#[cfg(unix)]
+fn server_downloads_models_and_serves_all_of_the_machine() {
+    use crate::serve::{get, post, started};
+
+    let home = Home::new(pocket());
+    let (server, addr, _) = started(&mut home.command(&["serve", "--port", "0"]));
+    let body = format!(r#"{{"model": "{NAME}"}}"#);
+    let pulled = post(&addr, "/api/pull", "", &body);
+    assert!(pulled.contains(r#""status":"pulling model.safetensors""#), "{pulled}");
+    assert!(pulled.contains(r#"{"status":"success"}"#), "{pulled}");
+    let chat = format!(r#"{{"model": "{NAME}", "messages": [{{"role": "user", "content": "Hello"}}]}}"#);
+    assert!(post(&addr, "/v1/chat/completions", "", &chat).contains("200 OK"));
+    let missing = post(&addr, "/api/pull", "", r#"{"model": "owner/other"}"#);
+    assert!(missing.contains(r#"{"error":"#) && missing.contains("owner/other"), "{missing}");
+    drop(server);
+
+    let (_server, addr, _) = started(&mut home.command(&["serve", "--port", "0", "--all"]));
+    let models = get(&addr, "/v1/models");
+    for name in [NAME, lm_pocket::NAME] {
+        assert!(models.contains(&format!(r#""id":"{name}""#)), "{name}: {models}");
+    }
+    let open = ["serve", "--listen", "0.0.0.0:0", "--insecure"];
+    for (options, allowed) in [(&open[..], "false"), (&[&open[..], &["--allow-downloads"]].concat(), "true")]
+    {
+        let (_server, addr, _) = started(&mut home.command(options));
+        assert!(get(&addr, "/v1/models").contains(&format!(r#""downloads":{allowed}"#)), "{options:?}");
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::Value;
 const STORE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/serve.db");
 
 /// A server. It ends with the test: one that fails would otherwise wait for it.
-struct Program(Child);
+pub struct Program(Child);
 
 impl Program {
     /// Waits for the end; returns the exit code.
@@ -31,14 +31,14 @@ impl Drop for Program {
 
 /// Starts a server on a free port; returns its address and the rest of its standard error.
 fn serve(args: &[&str]) -> (Program, String, BufReader<ChildStderr>) {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_lm"))
-        .args(["serve", "--port", "0"])
-        .args(args)
-        .env_remove("LM_API_KEY")
-        .env("LM_STORE", STORE)
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lm"));
+    started(command.args(["serve", "--port", "0"]).args(args).env_remove("LM_API_KEY").env("LM_STORE", STORE))
+}
+
+/// Starts the server of a command, which is not to warn; returns its address and the rest of its standard
+/// error.
+pub fn started(command: &mut Command) -> (Program, String, BufReader<ChildStderr>) {
+    let mut program = command.stderr(Stdio::piped()).spawn().expect("it starts");
     let mut errors = BufReader::new(program.stderr.take().expect("standard error"));
     let program = Program(program);
     let mut line = "memory: ".to_owned();
@@ -51,7 +51,7 @@ fn serve(args: &[&str]) -> (Program, String, BufReader<ChildStderr>) {
     (program, addr, errors)
 }
 
-fn post(addr: &str, path: &str, headers: &str, body: &str) -> String {
+pub fn post(addr: &str, path: &str, headers: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(addr).expect("it listens");
     let length = body.len();
     write!(stream, "POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n{headers}Content-Length: {length}\r\n\r\n{body}")
@@ -61,7 +61,7 @@ fn post(addr: &str, path: &str, headers: &str, body: &str) -> String {
     response
 }
 
-fn get(addr: &str, path: &str) -> String {
+pub fn get(addr: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(addr).expect("it listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\n\r\n").expect("it reads");
     let mut response = String::new();

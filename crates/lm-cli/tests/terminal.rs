@@ -283,13 +283,42 @@ fn full_context_has_a_hint() {
     let args = [&ENDLESS[..], &["--context", "64"]].concat();
     let mut terminal = Terminal::chat(&args, state.path());
     terminal
-        .ask("Hello", "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)");
+        .ask("Hello", "(the reply was cut: the context is full; /compact summarises the conversation, --overflow sliding-window or --context allows more)");
     terminal.expect("> ");
     terminal.ask("Hello", "hint: a shorter prompt fits");
+    terminal.expect("Enter does neither: ");
+    terminal.line("");
+    terminal.expect("> ");
+    terminal.ask("Hello", "Enter does neither: ");
+    terminal.ask("d", "(from now on the oldest turns are left out; /set overflow error ends that)");
+    terminal.expect("(the reply was cut");
     terminal.expect("> ");
     terminal.ask("/clear", "(started over)");
     terminal.ask("Hello", "(the reply was cut");
     terminal.expect("> ");
+    terminal.exit();
+}
+
+#[test]
+fn conversation_is_replaced_by_a_summary() {
+    let state = state();
+    let mut terminal = Terminal::chat(&["--tools", "demo"], state.path());
+    terminal.ask("/compact", "there is nothing to summarise");
+    terminal.expect("> ");
+    terminal.ask("How is the weather in Paris?", "humidity of 50%");
+    terminal.expect("> ");
+    terminal.ask("/compact", "Enter uses it, Ctrl-C does not> ");
+    terminal.send("\x03");
+    terminal.expect("(the conversation stays as it is)");
+    terminal.ask("/history", "user: How is the weather in Paris?");
+    terminal.expect("> ");
+    terminal.ask("/compact", "Enter uses it, Ctrl-C does not> ");
+    // Ctrl-E, Ctrl-U: the text is one of our own.
+    terminal.send("\x05\x15It is sunny in Paris.\r");
+    terminal.expect("(the conversation goes on from this summary)");
+    terminal.ask("/history", "user: Summarise our conversation so far");
+    let rest = terminal.expect("assistant: It is sunny in Paris.") + &terminal.expect("> ");
+    assert!(!rest.contains("How is the weather"), "{rest}");
     terminal.exit();
 }
 
@@ -309,7 +338,8 @@ fn full_context_hint_omits_the_active_policy() {
         );
         // More than half of the context: a window would leave the reply no room.
         terminal.line(&"so ".repeat(16));
-        let note = terminal.expect("(the reply was cut: the context is full; /clear begins again, ");
+        let note = terminal
+            .expect("(the reply was cut: the context is full; /compact summarises the conversation, ");
         let rest = terminal.expect("allows more)");
         assert!(rest.starts_with(cut_by_reply), "{policy}: {note} {rest}");
         assert_eq!(rest.contains("--overflow"), policy != "sliding-window", "{rest}");

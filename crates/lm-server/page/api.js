@@ -97,6 +97,8 @@ export class Api {
   async *chat(body, signal) {
     const stream = { ...body, stream: true, stream_options: { include_usage: true }, return_progress: true };
     const response = await this.#post("v1/chat/completions", stream, signal);
+    const leftOut = Number(response.headers.get("x-messages-left-out"));
+    if (leftOut) yield { left_out: leftOut };
     for await (const data of events(response.body)) {
       if (data === "[DONE]") return;
       const chunk = parsed(data);

@@ -3,6 +3,7 @@
 import { BranchSwitch } from "./branch_switch.js";
 import { CallView } from "./call_view.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
+import { CONTEXT_FULL } from "./full_context.js";
 import { MarkdownView } from "./markdown_view.js";
 import { fillsContext, progressText, seconds, statsText, statsTitle } from "./stats.js";
 
@@ -97,8 +98,10 @@ class ReplyView {
     this.#problem.hidden = !text;
     this.#problem.classList.toggle("failed", node.state === "error");
     this.#problem.setAttribute("role", node.state === "error" ? "alert" : "note");
-    const retry = el("button", { type: "button", class: "button", onclick: () => this.actions.retry(node) }, "Try again");
-    this.#problem.replaceChildren(text ?? "", node.state === "error" ? retry : "");
+    const button = (label, onclick) => el("button", { type: "button", class: "button", onclick }, label);
+    const full = [button("Leave out the oldest messages", () => this.actions.leaveOut(node)), button("Go on from a summary", () => this.actions.summarise(node))];
+    const buttons = node.state !== "error" ? [] : [...(node.code === CONTEXT_FULL ? full : []), button("Try again", () => this.actions.retry(node))];
+    this.#problem.replaceChildren(text ?? "", ...buttons);
   }
 }
 
@@ -108,7 +111,7 @@ function problem(node, contextTokens) {
   if (state === "error") return error;
   if (state === "stopped") return "Stopped.";
   if (state === "closed") return "The page was closed before the reply was complete.";
-  if (finish === "length" && fillsContext(node, contextTokens)) return "The context is full. Edit an earlier message, or begin a new conversation.";
+  if (finish === "length" && fillsContext(node, contextTokens)) return "The context is full: the next message will offer to leave out the oldest ones, or to go on from a summary.";
   if (finish === "length") return "The reply has reached its largest number of tokens.";
   return null;
 }

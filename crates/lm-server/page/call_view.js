@@ -26,7 +26,7 @@ export class CallView {
     const head = el("summary", {}, icon("tool"), this.#name, this.#preview, this.#state);
     const labelled = el("div", { class: "call-label" }, "Arguments");
     this.details = el("details", { class: "call-details", open: true }, head, labelled, this.#arguments, this.#resultPart);
-    this.element = el("section", { class: "call" }, this.details, this.#question);
+    this.element = el("div", { class: "call", role: "group" }, this.details, this.#question);
   }
 
   update(call, node, nodes, { isRunning, open }) {

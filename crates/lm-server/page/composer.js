@@ -48,6 +48,14 @@ export class Composer {
     this.#resize();
   }
 
+  /** Sets the text of the field. */
+  fill(text) {
+    this.#area.value = text;
+    remember("draft", text);
+    this.#resize();
+    this.focus();
+  }
+
   /** Moves the focus to the field; not on phones, where that opens a keyboard. */
   focus() {
     if (matchMedia("(hover: hover)").matches) this.#area.focus({ preventScroll: true });

@@ -4,9 +4,10 @@ import { Api } from "./api.js";
 import { Chats } from "./chats.js";
 import { Composer } from "./composer.js";
 import { byId, el } from "./dom.js";
+import { continuation } from "./full_context.js";
 import { startKeyboard } from "./keyboard.js";
 import { ModelsPanel } from "./models_panel.js";
-import { announce, askKey, leaveSidebar, notify, startPanels } from "./panels.js";
+import { announce, askKey, during, leaveSidebar, notify, startPanels } from "./panels.js";
 import { Runner } from "./runner.js";
 import { SettingsPanel, inherited } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
@@ -73,6 +74,11 @@ const thread = new Thread({
     composer.focus();
     go(runner.decide(current, call, decision));
   },
+  leaveOut(node) {
+    settingsChanged({ truncates: true });
+    this.retry(node);
+  },
+  summarise,
   retry(node) {
     remove(current, node);
     go(runner.advance(current));
@@ -127,6 +133,20 @@ function say(text, media = [], parent) {
   append(current, parent === undefined ? (path(current).at(-1)?.id ?? null) : parent, { role: "user", content: text, media });
   thread.scrollToEnd();
   go(runner.advance(current));
+}
+
+/** Writes a summary of a conversation that fills the context into the message field of a new one, with the question that had no room. */
+async function summarise(node) {
+  const conversation = current;
+  const nodes = path(conversation);
+  const last = nodes.findLastIndex(({ role }) => role === "user");
+  try {
+    const summary = await during("The conversation is being summarised: the message field of a new one will have the summary.", () => runner.summarise(conversation, nodes.slice(0, last)));
+    startNew();
+    composer.fill(continuation(summary, nodes[last].content));
+  } catch (error) {
+    notify(`The conversation cannot be summarised: ${error.message}`);
+  }
 }
 
 /** Shows the start and the end of an action. */

@@ -86,6 +86,17 @@ export function notify(text) {
   byId("notices").append(notice);
 }
 
+/** Shows what is being done until it is done. */
+export async function during(text, work) {
+  const notice = el("div", { class: "notice info", role: "status" }, el("span", {}, text));
+  byId("notices").append(notice);
+  try {
+    return await work();
+  } finally {
+    notice.remove();
+  }
+}
+
 /** Lets screen readers say something. */
 export function announce(text) {
   byId("announcer").textContent = text;

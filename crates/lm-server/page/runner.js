@@ -1,5 +1,6 @@
 // Replies: streams them into a conversation, runs approved calls, and continues until the model is done or a call waits for approval.
 
+import { summaryRequest } from "./full_context.js";
 import { chooseExcerpts } from "./passages.js";
 import { requestFields } from "./settings.js";
 import { callError, failure, runCall } from "./tools.js";
@@ -83,6 +84,15 @@ export class Runner {
     for (const call of openCalls(path(conversation))) this.#answer(conversation, call, { outcome: "denied", content: DENIED });
   }
 
+  /** Has the model write a summary of these messages. */
+  async summarise(conversation, nodes) {
+    const { settings } = conversation;
+    const body = summaryRequest(nodes, settings, await this.#hooks.contextTokens(settings.model));
+    let text = "";
+    for await (const { choices } of this.#api.chat(body)) text += choices?.[0]?.delta?.content ?? "";
+    return text;
+  }
+
   /** Runs the calls that need no approval; returns false if the user has stopped one. */
   async #runAllowed(conversation) {
     const { tools, allowed } = conversation.settings;
@@ -134,7 +144,7 @@ export class Runner {
   async #stream(conversation, node, nodes, fields = {}) {
     const controller = new AbortController();
     this.#running.set(conversation.id, controller);
-    Object.assign(node, { state: "streaming", error: null, finish: null });
+    Object.assign(node, { state: "streaming", error: null, code: null, finish: null });
     const clock = new Clock(node.stats);
     const { settings } = conversation;
     this.#hooks.changed(conversation, node);
@@ -142,7 +152,8 @@ export class Runner {
       await chooseExcerpts(nodes, this.#passages(settings.model, controller.signal));
       const body = { ...requestFields(settings), messages: toMessages(nodes, settings.system), ...fields };
       for await (const chunk of this.#api.chat(body, controller.signal)) {
-        if (chunk.prompt_progress) this.#progress.set(node, chunk.prompt_progress);
+        if (chunk.left_out) node.leftOut = chunk.left_out;
+        else if (chunk.prompt_progress) this.#progress.set(node, chunk.prompt_progress);
         else apply(node, chunk, clock);
         this.#hooks.changed(conversation, node);
       }
@@ -150,7 +161,7 @@ export class Runner {
     } catch (error) {
       // Arguments of a call that is cut are not JSON.
       node.calls = [];
-      Object.assign(node, error.name === "AbortError" ? { state: "stopped" } : { state: "error", error: error.message });
+      Object.assign(node, error.name === "AbortError" ? { state: "stopped" } : { state: "error", error: error.message, code: error.code });
     }
     node.stats = clock.stats;
     this.#progress.delete(node);

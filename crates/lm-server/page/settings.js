@@ -32,14 +32,14 @@ function readSchema(text) {
 const EFFORTS = ["", "low", "medium", "high"];
 
 /** Settings of the first conversation. `allowed` are the tools that run without being approved. */
-export const defaults = () => ({ model: "", system: "", numbers: {}, texts: {}, effort: "", thinking: true, tools: [], allowed: [] });
+export const defaults = () => ({ model: "", system: "", numbers: {}, texts: {}, effort: "", thinking: true, truncates: false, tools: [], allowed: [] });
 
 /** Settings of a new conversation: those of the last one, without its approvals. */
 export const inherited = (settings) => ({ ...defaults(), ...structuredClone(settings ?? {}), allowed: [] });
 
 /** Returns the settings that are valid in a value from a file. */
 export function checkedSettings(value) {
-  const { model, system, numbers, texts, effort, thinking, tools } = value ?? {};
+  const { model, system, numbers, texts, effort, thinking, truncates, tools } = value ?? {};
   const names = TOOLS.map(({ name }) => name);
   const valid = NUMBERS.filter(({ name, min, max }) => Number.isFinite(numbers?.[name]) && numbers[name] >= min && numbers[name] <= max);
   return {
@@ -50,6 +50,7 @@ export function checkedSettings(value) {
     texts: Object.fromEntries(TEXTS.filter(({ name }) => typeof texts?.[name] === "string").map(({ name }) => [name, texts[name]])),
     effort: EFFORTS.includes(effort) ? effort : "",
     thinking: thinking !== false,
+    truncates: truncates === true,
     tools: Array.isArray(tools) ? tools.filter((name) => names.includes(name)) : [],
   };
 }
@@ -70,13 +71,14 @@ export function withPreset(settings, options) {
 }
 
 /** Fields of a request. Settings of an older page have no texts. */
-export function requestFields({ model, numbers, texts = {}, effort = "", thinking, tools }) {
+export function requestFields({ model, numbers, texts = {}, effort = "", thinking, truncates, tools }) {
   const reasoning = thinking ? effort : "none";
   return {
     ...(model && { model }),
     ...numbers,
     ...textFields(texts),
     ...(reasoning && { reasoning_effort: reasoning }),
+    ...(truncates && { truncation: "auto" }),
     ...(tools.length && { tools: declarations(tools) }),
   };
 }
@@ -112,6 +114,7 @@ export class SettingsPanel {
     byId("effort").addEventListener("change", ({ target }) => this.#set({ effort: target.value }));
     byId("tool-switches").append(...TOOLS.map((tool) => this.#tool(tool)));
     byId("system").addEventListener("input", ({ target }) => this.#set({ system: target.value }));
+    byId("truncates").addEventListener("change", ({ target }) => this.#set({ truncates: target.checked }));
     byId("thinking").addEventListener("change", ({ target }) => this.#set({ thinking: target.checked }));
   }
 
@@ -121,6 +124,8 @@ export class SettingsPanel {
     menu.append(...presets.map(({ name }) => el("option", { value: name }, name)));
     byId("preset-field").hidden = presets.length === 0;
     menu.addEventListener("change", () => {
+      // A field that is being typed would keep its value.
+      menu.focus();
       const { options } = presets.find(({ name }) => name === menu.value) ?? {};
       if (options) this.#set(withPreset(this.#settings, options));
       menu.value = "";
@@ -141,6 +146,7 @@ export class SettingsPanel {
     this.#settings = settings;
     byId("system").value = settings.system;
     byId("thinking").checked = settings.thinking;
+    byId("truncates").checked = settings.truncates === true;
     byId("effort").value = settings.effort ?? "";
     for (const { name } of NUMBERS) write(this.#inputs[name], settings.numbers[name] ?? "", isSame);
     for (const { name } of TEXTS) write(this.#texts[name], settings.texts?.[name] ?? "", isSame);

@@ -10,7 +10,8 @@ export function statsText(replies) {
   const known = replies.map(({ stats }) => stats).filter((stats) => stats?.firstMs != null);
   if (!known.length) return "";
   const output = known.reduce((sum, stats) => sum + (stats.output ?? 0), 0);
-  const parts = [output && `${count(output)} ${output === 1 ? "token" : "tokens"}`, speed(known), `first after ${seconds(known[0].firstMs)}`];
+  const leftOut = Math.max(...replies.map(({ leftOut = 0 }) => leftOut));
+  const parts = [output && `${count(output)} ${output === 1 ? "token" : "tokens"}`, speed(known), `first after ${seconds(known[0].firstMs)}`, leftOut > 0 && `without the ${leftOut === 1 ? "oldest message" : `${count(leftOut)} oldest messages`}`];
   return parts.filter(Boolean).join(" · ");
 }
 

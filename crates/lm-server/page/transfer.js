@@ -81,7 +81,7 @@ function media({ media = [] }, at) {
   return media;
 }
 
-function reply({ reasoning = "", calls = [], state, error = null, finish = null, model = "", stats }, at) {
+function reply({ reasoning = "", calls = [], state, error = null, code = null, finish = null, leftOut, model = "", stats }, at) {
   if (typeof reasoning !== "string") throw new Error(`${at}.reasoning is not a text`);
   const isCall = (call) => ["id", "name", "arguments"].every((key) => typeof call?.[key] === "string");
   if (!Array.isArray(calls) || !calls.every(isCall)) throw new Error(`${at}.calls is not an array of calls`);
@@ -91,6 +91,8 @@ function reply({ reasoning = "", calls = [], state, error = null, finish = null,
     calls: (state === "done" ? calls : []).map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
     state: ["done", "stopped", "error"].includes(state) ? state : "closed",
     error: typeof error === "string" ? error : null,
+    code: typeof code === "string" ? code : null,
+    ...(Number.isInteger(leftOut) && leftOut > 0 && { leftOut }),
     finish: typeof finish === "string" ? finish : null,
     model: typeof model === "string" ? model : "",
     stats: numbers.length ? Object.fromEntries(numbers) : null,

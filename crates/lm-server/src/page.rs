@@ -37,6 +37,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/composer.js", SCRIPT, "composer.js";
     "/page/demo_tools.js", SCRIPT, "demo_tools.js";
     "/page/dom.js", SCRIPT, "dom.js";
+    "/page/full_context.js", SCRIPT, "full_context.js";
     "/page/icon.svg", SVG, "icon.svg";
     "/page/keyboard.js", SCRIPT, "keyboard.js";
     "/page/main.js", SCRIPT, "main.js";

@@ -8,6 +8,7 @@ mod chats;
 mod clients;
 mod compaction;
 mod conversations;
+mod downloads;
 mod lifecycle;
 mod llama_cpp;
 mod media;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{Request, Running, slow_engine};
 use lm_conversation::{ConversationConfig, PromptTemplate};
-use lm_server::{ApiKeys, Preset, ServedModel, ServedTools, ServerConfig};
+use lm_server::{ApiKeys, DownloadProgress, Preset, ServedDownloads, ServedModel, ServedTools, ServerConfig};
 use lm_session::EngineSettings;
 use lm_session::testing::{FakeLm, scripted_engine, tokenizer};
 use lm_tools::{CallContext, Map, ToolError, ToolErrorKind, ToolSpec, Toolset};
@@ -118,6 +118,36 @@ fn calls_can_be_approved_denied_or_always_allowed() {
 fn media_are_sent_and_stored() {
     let model = FakeLm::scripted(&tokenizer(), ["A red pixel.", "Still a red pixel."]);
     drive("media.mjs", || Running::with_media(model));
+}
+
+#[test]
+fn passages_of_long_files_are_sent() {
+    let config = ServerConfig { store: Some(crate::support::store()), ..ServerConfig::default() };
+    drive("passages.mjs", || scripted(["Reply one", "Reply two"], config));
+}
+
+#[test]
+fn full_context_has_ways_on() {
+    let replies = ["Reply one", "Reply two", "Reply three", "Reply four"];
+    drive("full_context.mjs", || scripted(replies, ServerConfig::default()));
+}
+
+#[test]
+fn models_are_loaded_and_downloaded() {
+    let model = |name: &str| {
+        ServedModel::on_demand(name, || {
+            let engine = scripted_engine(["From the new one"]);
+            let config = ConversationConfig::from_engine(&engine);
+            let template = Some(PromptTemplate::new(TEMPLATE).expect("it compiles"));
+            Ok((engine, ConversationConfig { template, ..config }))
+        })
+    };
+    let downloads = ServedDownloads::new(move |name, progress| {
+        progress(DownloadProgress { file: "model.gguf".to_owned(), done_bytes: 10, total_bytes: 20 });
+        (name == "owner/new").then(|| model(name)).ok_or_else(|| format!("there is no `{name}`"))
+    });
+    let config = ServerConfig { downloads: Some(downloads), ..ServerConfig::default() };
+    drive("models.mjs", || Running::serve(model("first").file_bytes(7), config));
 }
 
 #[test]

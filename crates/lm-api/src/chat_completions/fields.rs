@@ -13,7 +13,7 @@ use crate::fields::{in_range, predicted, token_limit, word};
 use crate::limits::Limits;
 use crate::messages;
 use crate::reasoning::Effort;
-use crate::request::FieldNames;
+use crate::request::{FieldNames, Truncation};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::unsupported_fields::SAMPLING;
@@ -82,6 +82,9 @@ pub(super) struct Body {
     continue_final_message: Option<bool>,
     /// The opposite of `continue_final_message`, which vLLM's clients send with it.
     add_generation_prompt: Option<bool>,
+    /// Leaves out the oldest messages of a conversation that does not fit the context (`auto`), as in the
+    /// Responses API; `disabled` if absent.
+    pub truncation: Option<Truncation>,
     /// Name of the dialect that replaces the model's.
     pub format: Option<String>,
     /// Returns the log probabilities of the output tokens.

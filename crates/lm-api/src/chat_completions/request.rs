@@ -13,7 +13,7 @@ use crate::fields::{Fields, shown};
 use crate::limits::Limits;
 use crate::messages::messages;
 use crate::reasoning::{Effort, thinking};
-use crate::request::ChatRequest;
+use crate::request::{ChatRequest, Truncation};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 
@@ -69,6 +69,7 @@ impl ChatRequest {
             max_output_tokens,
             dialect: body.format.map(dialect).transpose()?,
             continues,
+            truncates: body.truncation == Some(Truncation::Auto),
             reasons,
             client_tools,
             ..Self::new(NAMES, last)

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::builtin_tools::BUILTIN_TOOLS;
 use crate::chat_completions::{NAMES as CHAT_NAMES, ToolFields};
 use crate::fields::token_limit;
-use crate::request::FieldNames;
+use crate::request::{FieldNames, Truncation};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 use crate::unsupported_fields::{MESSAGES, OUTPUT, SAMPLING};
@@ -48,14 +48,6 @@ pub(super) const BODY: RequestBody = RequestBody {
     ],
     example: r#"{"input": "Hello!", "max_output_tokens": 32}"#,
 };
-
-/// Treatment of conversations that do not fit the context.
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Truncation {
-    Auto,
-    Disabled,
-}
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Body {

@@ -7,7 +7,7 @@ use lm_template::{Map, Message};
 use serde_json::{Value, json};
 
 use super::conversations;
-use super::fields::{BODY, Body, NAMES, Truncation};
+use super::fields::{BODY, Body, NAMES};
 use super::input::{self, Converted};
 use super::store::{ConversationLock, ResponseStore};
 use crate::chat_completions::{self, ToolFields, response_format_at};
@@ -16,7 +16,7 @@ use crate::fields::{Fields, nested, shown, word};
 use crate::ids::random_id;
 use crate::limits::Limits;
 use crate::reasoning::{Effort, thinking};
-use crate::request::{ChatRequest, StreamOptions, noted};
+use crate::request::{ChatRequest, StreamOptions, Truncation, noted};
 use crate::request_body::RequestBody;
 use crate::sampling::SamplingFields;
 

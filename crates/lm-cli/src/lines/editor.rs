@@ -51,10 +51,11 @@ pub struct Editor {
 
 /// Text of a line before it is edited.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Initial {
+pub enum Initial<'t> {
     /// The keys typed before the prompt.
     Typed,
     Empty,
+    Text(&'t str),
 }
 
 /// Reason why no line was read.
@@ -94,7 +95,7 @@ impl Editor {
     ///
     /// # Errors
     /// See [`Failed`].
-    pub fn read(&mut self, prompt: &str, initial: Initial) -> Result<Line, Failed> {
+    pub fn read(&mut self, prompt: &str, initial: Initial<'_>) -> Result<Line, Failed> {
         if let Some(line) = self.given_back.take() {
             return Ok(Line::Text(line));
         }
@@ -111,6 +112,9 @@ impl Editor {
                 }
                 typed = type_ahead.take();
             }
+        }
+        if let Initial::Text(text) = initial {
+            text.clone_into(&mut typed);
         }
         let read = self.editor.readline_with_initial(prompt, (&typed, ""));
         if let Some(type_ahead) = &mut self.type_ahead {

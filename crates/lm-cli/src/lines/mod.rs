@@ -105,7 +105,12 @@ impl Lines {
         self.line_with(prompt, Initial::Empty)
     }
 
-    fn line_with(&mut self, prompt: &str, initial: Initial) -> Result<Line> {
+    /// Reads a text that the user may change, which is not kept in the history.
+    pub fn edit(&mut self, prompt: &str, text: &str) -> Result<Line> {
+        self.line_with(prompt, Initial::Text(text))
+    }
+
+    fn line_with(&mut self, prompt: &str, initial: Initial<'_>) -> Result<Line> {
         match self {
             Self::Piped(input) => piped_line(input),
             Self::Terminal(editor) => loop {

@@ -1,6 +1,7 @@
 //! `lm chat`: an interactive conversation.
 
 mod attachments;
+mod full_context;
 mod kept;
 mod saved;
 mod server_content;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use lm_conversation::{ConversationConfig, Overflow, SaveOptions};
+use lm_conversation::{ConversationConfig, Overflow, SaveOptions, TurnOptions};
 use lm_session::Engine;
 use lm_store::{Owner, Store};
 use lm_template::Message;
@@ -168,11 +169,14 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let settings = Settings {
         sampler: session.sampler.clone(),
         max_tokens: session.max_output_tokens.take(),
-        turn: args.chat.turn_options(&tools.all().specs()),
+        turn: TurnOptions {
+            overflow: Some(args.overflow.into()),
+            ..args.chat.turn_options(&tools.all().specs())
+        },
         stats: args.stats,
     };
     let config = args.chat.conversation(args.model.get(), session)?;
-    let config = ConversationConfig { overflow: args.overflow.into(), template, ..config };
+    let config = ConversationConfig { template, ..config };
     let approve = args.mcp.approve();
     let agent = Agent::builder(&engine, tools.all().clone())
         .config(config)
@@ -194,7 +198,6 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
         kept,
         file: None,
         save,
-        overflow: args.overflow.into(),
         media,
         inserted: Vec::new(),
         files: Attachments::new(args.file_share),
@@ -279,8 +282,6 @@ struct State {
     /// File of the last `/save` or `/load`.
     file: Option<PathBuf>,
     save: SaveOptions,
-    /// Handling of a conversation that exceeds the context.
-    overflow: Overflow,
     /// Images and audio of the next message.
     media: Vec<MediaFile>,
     /// Texts of servers, which the next message begins with.
@@ -338,11 +339,25 @@ impl Chat {
                     match outcome {
                         Ok(None) => {}
                         Ok(Some(code)) => return Ok(code),
-                        Err(error) => self.failed(error)?,
+                        Err(error) => {
+                            let can_shorten = self.can_shorten(&error);
+                            self.failed(error)?;
+                            if can_shorten {
+                                pending = self.make_room(text)?;
+                                self.state.keep(None)?;
+                            }
+                        }
                     }
                 }
             }
         }
+    }
+
+    /// Returns true if a message can be sent again after an error, to a conversation with less in it.
+    fn can_shorten(&self, error: &anyhow::Error) -> bool {
+        let is_error = self.state.settings.overflow() == Overflow::Error;
+        let has_history = !self.state.turns.agent.conversation().history().is_empty();
+        is_error && has_history && failure::is_full_context(error) && lock(&self.lines).is_terminal()
     }
 
     /// Prints the error of a turn, which leaves the conversation unchanged. Without a terminal the exit code
@@ -355,7 +370,7 @@ impl Chat {
         self.state.screen.end_line()?;
         let Turns { tool_share, tools, .. } = &self.state.turns;
         let declares_all = *tool_share == Share::Off && !tools.all().specs().is_empty();
-        failure::print_in_chat(&error, self.state.overflow, declares_all);
+        failure::print_in_chat(&error, self.state.settings.overflow(), declares_all);
         if !lock(&self.lines).is_terminal() {
             self.code = ExitCode::FAILURE;
         }
@@ -378,6 +393,10 @@ impl Chat {
                     return match slash::run(rest, &mut self.state)? {
                         After::GoOn => Ok(None),
                         After::Quit => Ok(Some(self.code)),
+                        After::Compact => {
+                            lock(&self.lines).send_typed(false);
+                            self.compact().map(|_| None)
+                        }
                         After::Turn(ended) => {
                             lock(&self.lines).send_typed(false);
                             self.after(ended)
@@ -453,7 +472,8 @@ impl Chat {
                 if self.state.turns.is_last_reply_empty() {
                     self.state.screen.note("(empty reply)")?;
                 }
-                if let Some(note) = finished.last().and_then(|last| turn::cut_note(last, self.state.overflow))
+                if let Some(note) =
+                    finished.last().and_then(|last| turn::cut_note(last, self.state.settings.overflow()))
                 {
                     self.state.screen.note(note)?;
                 }

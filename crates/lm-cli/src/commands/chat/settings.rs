@@ -1,14 +1,16 @@
 //! Settings of a chat that `/set` changes.
 
 use anyhow::{Result, anyhow, bail};
-use lm_conversation::{ThinkingMode, TurnOptions};
+use clap::ValueEnum;
+use lm_conversation::{Overflow, ThinkingMode, TurnOptions};
 use lm_session::SamplerParams;
 
-use crate::args::numbers;
+use crate::args::{OverflowArg, numbers};
 use crate::screen::{Reasoning, Screen};
 use crate::suggestion::did_you_mean;
 
 /// Settings of the next turns.
+#[derive(Clone)]
 pub struct Settings {
     pub sampler: SamplerParams,
     pub max_tokens: Option<usize>,
@@ -19,11 +21,12 @@ pub struct Settings {
 }
 
 /// Names of the settings, in alphabetical order, with the values they take.
-pub const NAMES: [(&str, &str); 12] = [
+pub const NAMES: [(&str, &str); 13] = [
     ("frequency-penalty", "X"),
     ("hide-thinking", "on|off"),
     ("max-tokens", "N, or off"),
     ("min-p", "P"),
+    ("overflow", "error|drop-oldest|sliding-window"),
     ("presence-penalty", "X"),
     ("repetition-penalty", "X"),
     ("seed", "N, or random"),
@@ -47,6 +50,11 @@ impl Settings {
             max_output_tokens: self.max_tokens,
             ..self.turn.clone()
         })
+    }
+
+    /// Handling of a conversation that exceeds the context.
+    pub fn overflow(&self) -> Overflow {
+        self.turn.overflow.unwrap_or(Overflow::Error)
     }
 
     /// Sets the setting `name`.
@@ -74,6 +82,9 @@ impl Settings {
                 Ok(())
             }
             "max-tokens" => numbers::at_least_one(value).map(|n| self.max_tokens = Some(n)),
+            "overflow" => {
+                OverflowArg::from_str(value, false).map(|arg| self.turn.overflow = Some(arg.into()))
+            }
             "stats" => switch(value).map(|on| self.stats = on),
             "hide-thinking" => switch(value)
                 .map(|on| screen.set_reasoning(if on { Reasoning::Hidden } else { Reasoning::Shown })),
@@ -100,6 +111,12 @@ impl Settings {
             "top-k" => sampler.top_k.to_string(),
             "seed" => sampler.seed.map_or("random".to_owned(), |seed| seed.to_string()),
             "max-tokens" => self.max_tokens.map_or("off".to_owned(), |n| n.to_string()),
+            "overflow" => match self.overflow() {
+                Overflow::Error => "error",
+                Overflow::DropOldest(_) => "drop-oldest",
+                Overflow::SlidingWindow => "sliding-window",
+            }
+            .to_owned(),
             "stats" => on_off(self.stats).to_owned(),
             "hide-thinking" => on_off(screen.reasoning_display() == Reasoning::Hidden).to_owned(),
             "thinking" => match self.turn.thinking.mode {
@@ -152,6 +169,7 @@ mod tests {
             let value = match values {
                 "X" | "P" | "T" => "0.5",
                 "N" | "K" | "N, or off" | "N, or random" => "7",
+                "error|drop-oldest|sliding-window" => "drop-oldest",
                 _ => "on",
             };
             settings.set(name, value, &mut screen).expect("is valid");

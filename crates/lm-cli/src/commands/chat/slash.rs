@@ -26,6 +26,8 @@ use crate::{media, preset};
 pub enum After {
     GoOn,
     Quit,
+    /// The conversation is to be summarised.
+    Compact,
     /// A turn was run.
     Turn(Ended),
 }
@@ -40,7 +42,7 @@ struct Command {
 }
 
 /// All commands, in alphabetical order.
-const ALL: [Command; 23] = [
+const ALL: [Command; 24] = [
     Command {
         names: &["audio"],
         argument: "FILE",
@@ -52,6 +54,12 @@ const ALL: [Command; 23] = [
         argument: "",
         help: "forget the conversation and begin again",
         run: clear,
+    },
+    Command {
+        names: &["compact"],
+        argument: "",
+        help: "replace the conversation by a summary that the model writes and you may change",
+        run: |_, _| Ok(After::Compact),
     },
     Command {
         names: &["continue"],

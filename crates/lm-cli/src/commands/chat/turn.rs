@@ -53,6 +53,12 @@ impl Turns {
         conversation.preface().messages.len() + conversation.history().len()
     }
 
+    /// Text of the last message.
+    pub fn last_text(&self) -> String {
+        let history = self.agent.conversation().history();
+        history.last().map(|last| last.content.text()).unwrap_or_default()
+    }
+
     /// Returns true if the last message is a reply without text.
     pub fn is_last_reply_empty(&self) -> bool {
         let history = self.agent.conversation().history();
@@ -268,11 +274,11 @@ pub fn cut_note(finished: &Finished, overflow: Overflow) -> Option<&'static str>
         (FinishReason::MaxOutputTokens, _) => {
             Some("(the reply was cut: it reached --max-tokens; /continue resumes it)")
         }
-        (FinishReason::ContextFull, Overflow::SlidingWindow) => {
-            Some("(the reply was cut: the context is full; /clear begins again, --context allows more)")
-        }
+        (FinishReason::ContextFull, Overflow::SlidingWindow) => Some(
+            "(the reply was cut: the context is full; /compact summarises the conversation, --context allows more)",
+        ),
         (FinishReason::ContextFull, Overflow::Error | Overflow::DropOldest(_)) => Some(
-            "(the reply was cut: the context is full; /clear begins again, --overflow sliding-window or --context allows more)",
+            "(the reply was cut: the context is full; /compact summarises the conversation, --overflow sliding-window or --context allows more)",
         ),
         _ if finished.steered.is_some() => Some(
             "(the reply was cut: its tokens ran out, and the end is the grammar's; --max-tokens or --context allows more)",
