@@ -22,7 +22,7 @@ use crate::state::SharedApp;
 /// Body of a request.
 pub(super) const PULL: RequestBody = RequestBody { name: "OllamaPullRequest", ..SHOW };
 
-/// Shortest time between two reports of progress.
+/// Shortest time between two reports of the progress of a file.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Answers that a served model is here. Another one is downloaded, and served from then on, if the server
@@ -72,12 +72,12 @@ pub(super) async fn pull(
 /// Downloads a model and serves it. The reports of a client that has left are dropped.
 fn download(app: &SharedApp, downloads: &ServedDownloads, name: &str, sender: &UnboundedSender<Value>) {
     let _ = sender.send(json!({"status": "pulling manifest"}));
-    let mut reported: Option<Instant> = None;
+    let mut reported: Option<(Instant, String)> = None;
     let mut report = |DownloadProgress { file, done_bytes, total_bytes }: DownloadProgress| {
-        if reported.is_none_or(|at| at.elapsed() >= INTERVAL) {
-            reported = Some(Instant::now());
+        if reported.as_ref().is_none_or(|(at, last)| *last != file || at.elapsed() >= INTERVAL) {
             let status = format!("pulling {file}");
             let _ = sender.send(json!({"status": status, "total": total_bytes, "completed": done_bytes}));
+            reported = Some((Instant::now(), file));
         }
     };
     let model = downloads.run(name, &mut report);
