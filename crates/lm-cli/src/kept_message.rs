@@ -117,8 +117,8 @@ fn user_content(kept: &KeptMessage) -> Content {
     Content::Parts(parts)
 }
 
-/// Passages of files that the page has sent: the index of the medium that they stand for, if they are not of a
-/// file of an earlier message, and the part of the prompt.
+/// Passages of files that the page has sent: the index of the medium that they stand for, or `None` for those
+/// of a file of an earlier message, and the part of the prompt.
 fn kept_excerpts(kept: &KeptMessage) -> impl Iterator<Item = (Option<usize>, &str)> {
     let excerpts = kept.fields.get("excerpts").and_then(Value::as_array).into_iter().flatten();
     excerpts.filter_map(|excerpt| {

@@ -116,10 +116,14 @@ pub fn dropped(line: &str) -> Option<Vec<(PathBuf, MediaKind)>> {
 /// The image or the audio of a path or a `file:` URL.
 fn named(word: &str) -> Option<(PathBuf, MediaKind)> {
     let path = file_url::local(Path::new(word)).ok()?;
-    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
-    let mut kinds = MediaKind::ALL.into_iter();
-    let kind = kinds.find(|kind| extensions(*kind).contains(&extension.as_str()))?;
+    let kind = kind_of(&path)?;
     path.is_file().then_some((path, kind))
+}
+
+/// Kind of the medium that a file has by its name.
+pub fn kind_of(path: &Path) -> Option<MediaKind> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    MediaKind::ALL.into_iter().find(|kind| extensions(*kind).contains(&extension.as_str()))
 }
 
 /// A message of the user, images and audio before the text, and the files of its first parts.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use lm_documents::{Document, Reader};
 
 use crate::counted::counted;
@@ -58,6 +58,30 @@ impl TextFile {
     }
 }
 
+/// Most files of a pattern.
+const MAX_MATCHES: usize = 100;
+
+/// Files that a path names: itself, or those that a pattern with `*`, `?` or `[…]` matches, sorted.
+///
+/// # Errors
+/// When the path is a folder, or a pattern is invalid or matches no file or too many.
+pub fn matching(path: &Path) -> Result<Vec<PathBuf>> {
+    let text = path.to_string_lossy();
+    if path.is_dir() {
+        bail!("{text} is a folder; {} adds its files", path.join("*").display());
+    }
+    if path.exists() || !text.contains(['*', '?', '[']) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let found = glob::glob(&text).with_context(|| text.to_string())?;
+    let files: Vec<PathBuf> = found.flatten().filter(|path| path.is_file()).take(MAX_MATCHES + 1).collect();
+    match files.len() {
+        0 => bail!("{text} matches no file"),
+        count if count > MAX_MATCHES => bail!("{text} matches more than {MAX_MATCHES} files"),
+        _ => Ok(files),
+    }
+}
+
 /// Reader of files from strangers: each PDF file is read by another process of this program.
 pub fn reader() -> Reader {
     match std::env::current_exe() {
@@ -74,6 +98,24 @@ mod tests {
     fn missing_file_is_named() {
         let error = format!("{:#}", TextFile::read(Path::new("/nowhere.txt")).expect_err("is not there"));
         assert!(error.starts_with("/nowhere.txt: "), "{error}");
+    }
+
+    #[test]
+    fn pattern_names_its_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        for name in ["b.md", "a.md", "c.txt", "[1].md"] {
+            std::fs::write(path(name), "x").expect("is written");
+        }
+        assert_eq!(matching(&path("*.txt")).expect("files"), [path("c.txt")]);
+        assert_eq!(matching(&path("?.md")).expect("files"), [path("a.md"), path("b.md")]);
+        assert_eq!(matching(&path("[1].md")).expect("a file"), [path("[1].md")], "a file of that name");
+        assert_eq!(matching(&path("none")).expect("a path"), [path("none")]);
+        for (name, expected) in [("*.rs", "matches no file"), ("", "is a folder; "), ("***", "wildcards are")]
+        {
+            let error = format!("{:#}", matching(&path(name)).expect_err("no files"));
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -300,6 +300,42 @@ fn full_context_has_a_hint() {
 }
 
 #[test]
+fn escape_ends_a_reply() {
+    let state = state();
+    let mut terminal = Terminal::chat(&ENDLESS, state.path());
+    terminal.line("Hello");
+    terminal.expect("so");
+    // The codes of another key are not Esc.
+    terminal.send("\x1b[A");
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    terminal.send("\x1b");
+    let shown = terminal.expect("(interrupted; the reply so far is kept");
+    assert!(shown.len() > 10, "{shown}");
+    terminal.expect("> ");
+    terminal.exit();
+}
+
+#[test]
+fn mentioned_file_is_added() {
+    let state = state();
+    let path = state.path().join("notes.txt");
+    std::fs::write(&path, "the quick brown fox").expect("is written");
+    let mut terminal = Terminal::chat(&[], state.path());
+    let path = path.display();
+    terminal.ask(&format!("What is in @{path}?"), "notes.txt: ");
+    terminal.expect("before the next message");
+    terminal.expect("> ");
+    terminal.ask("/history", "the quick brown fox");
+    terminal.expect("> ");
+    // Tab completes the path.
+    terminal.send(&format!("/system Read @{}\t", path.to_string().trim_end_matches("es.txt")));
+    terminal.expect("notes.txt");
+    terminal.send("\r");
+    terminal.expect("(system prompt set)");
+    terminal.exit();
+}
+
+#[test]
 fn conversation_is_replaced_by_a_summary() {
     let state = state();
     let mut terminal = Terminal::chat(&["--tools", "demo"], state.path());

@@ -122,8 +122,8 @@ impl Passages {
         excerpt
     }
 
-    /// Passages as a part of a prompt: as [`Document::prompt`](crate::Document::prompt), and the name says that
-    /// they are excerpts.
+    /// Passages as a part of a prompt: as [`Document::prompt`](crate::Document::prompt), and the name says
+    /// that they are excerpts.
     ///
     /// # Panics
     /// When there is no such passage.

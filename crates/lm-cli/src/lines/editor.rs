@@ -13,8 +13,8 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Cmd, Config, Context, EventHandler, Helper, KeyCode, KeyEvent, Modifiers};
 
 use super::history::{History, MAX_ENTRIES};
-use super::type_ahead::TypeAhead;
-use super::{Line, paths, quotes};
+use super::type_ahead::{OnEscape, TypeAhead};
+use super::{Line, mentions, paths, quotes};
 
 /// Length from which a message of several lines shows its length, in bytes.
 const LONG_BYTES: usize = 200;
@@ -86,9 +86,9 @@ impl Editor {
         Ok(Self { editor, history, given_back: None, type_ahead: None, sends_typed: false })
     }
 
-    /// Keeps the keys between prompts from now on.
-    pub fn keep_typed(&mut self) {
-        self.type_ahead.get_or_insert_default().start();
+    /// Keeps the keys between prompts from now on; the key Esc is not kept.
+    pub fn keep_typed(&mut self, on_escape: OnEscape) {
+        self.type_ahead.insert(TypeAhead::new(on_escape)).start();
     }
 
     /// Reads a line.
@@ -207,6 +207,10 @@ impl Completer for Assistant {
         let typed = &line[..position];
         if typed.is_empty() {
             return Ok((0, Vec::new()));
+        }
+        if let Some(at) = mentions::start_of_last(typed) {
+            let (start, pairs) = self.files.complete_path(&typed[at..], position - at)?;
+            return Ok((at + start, pairs));
         }
         let Some(blank) = typed.find(' ') else {
             return Ok((0, starting_with(typed, self.words.iter().map(|word| word.name.as_str()))));

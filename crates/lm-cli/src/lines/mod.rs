@@ -2,6 +2,7 @@
 
 mod editor;
 mod history;
+mod mentions;
 mod paths;
 mod quotes;
 #[cfg(unix)]
@@ -11,12 +12,14 @@ mod type_ahead;
 mod type_ahead;
 
 use std::io::{self, BufRead, IsTerminal, Read};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
 pub use editor::{Argument, Word};
 use editor::{Editor, Failed, Initial};
 pub use history::History;
+pub use mentions::files as mentioned;
 pub use paths::parse as parse_path;
 pub use quotes::unquoted;
 pub use type_ahead::restore_terminal;
@@ -55,9 +58,10 @@ impl Lines {
     }
 
     /// From now on, what is typed while no prompt is shown waits in the next prompt for a message.
-    pub fn keep_typed(&mut self) {
+    /// `on_escape` is called for the key Esc, which is not kept.
+    pub fn keep_typed(&mut self, on_escape: impl Fn() + Send + Sync + 'static) {
         if let Self::Terminal(editor) = self {
-            editor.keep_typed();
+            editor.keep_typed(Arc::new(on_escape));
         }
     }
 

@@ -3,11 +3,18 @@
 /// Does nothing.
 pub fn restore_terminal() {}
 
+/// Called for the key Esc.
+pub type OnEscape = std::sync::Arc<dyn Fn() + Send + Sync>;
+
 /// Reader that reads nothing.
-#[derive(Default)]
 pub struct TypeAhead;
 
 impl TypeAhead {
+    /// Creates the reader.
+    pub fn new(_: OnEscape) -> Self {
+        Self
+    }
+
     /// Does nothing.
     pub fn start(&mut self) {}
 

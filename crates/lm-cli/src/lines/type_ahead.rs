@@ -12,7 +12,7 @@ use super::quotes;
 
 /// Most bytes that wait.
 const MAX_BYTES: usize = 4 << 20;
-/// Longest time that the reader needs to end.
+/// Longest time that the reader needs to end, and time after which Esc is no beginning of other codes.
 const POLL_NANOS: i64 = 20_000_000;
 
 /// Stands for the key Enter, other than the line breaks of a pasted text.
@@ -32,9 +32,12 @@ pub fn restore_terminal() {
     }
 }
 
+/// Called for the key Esc.
+pub type OnEscape = Arc<dyn Fn() + Send + Sync>;
+
 /// Reader of the keys between prompts.
-#[derive(Default)]
 pub struct TypeAhead {
+    on_escape: OnEscape,
     reader: Option<Reader>,
     typed: Vec<u8>,
     /// Text that was taken and put back.
@@ -47,14 +50,19 @@ struct Reader {
 }
 
 impl TypeAhead {
+    /// Creates a reader that does not read yet.
+    pub fn new(on_escape: OnEscape) -> Self {
+        Self { on_escape, reader: None, typed: Vec::new(), rest: String::new() }
+    }
+
     /// Begins to read keys. The terminal does not show them meanwhile.
     pub fn start(&mut self) {
         if self.reader.is_some() || !take_terminal() {
             return;
         }
         let ends = Arc::new(AtomicBool::new(false));
-        let seen = ends.clone();
-        let thread = thread::spawn(move || read_until(&seen));
+        let (seen, on_escape) = (ends.clone(), self.on_escape.clone());
+        let thread = thread::spawn(move || read_until(&seen, &*on_escape));
         self.reader = Some(Reader { ends, thread });
     }
 
@@ -117,21 +125,33 @@ fn set_bracketed_paste(is_on: bool) {
     }
 }
 
-fn read_until(ends: &AtomicBool) -> Vec<u8> {
+/// Reads keys. Esc alone, other than as the beginning of the codes of another key, is not kept.
+fn read_until(ends: &AtomicBool, on_escape: &dyn Fn()) -> Vec<u8> {
     let stdin = rustix::stdio::stdin();
     let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_NANOS };
     let mut typed = Vec::new();
     let mut bytes = [0; 4096];
+    let mut is_escape = false;
     while !ends.load(Ordering::Relaxed) {
         let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
-            Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+            Ok(0) => {
+                if std::mem::take(&mut is_escape) {
+                    typed.pop();
+                    on_escape();
+                }
+                continue;
+            }
+            Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
             Err(_) => break,
         }
         match rustix::io::read(stdin, &mut bytes) {
             Ok(0) | Err(_) => break,
-            Ok(count) if typed.len() < MAX_BYTES => typed.extend_from_slice(&bytes[..count]),
+            Ok(count) if typed.len() < MAX_BYTES => {
+                typed.extend_from_slice(&bytes[..count]);
+                is_escape = bytes[..count] == *b"\x1b";
+            }
             Ok(_) => {}
         }
     }
@@ -186,6 +206,12 @@ fn after_escape(rest: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn typed(keys: &str) -> TypeAhead {
+        let mut typed = TypeAhead::new(Arc::new(|| {}));
+        typed.typed = keys.as_bytes().to_vec();
+        typed
+    }
+
     #[test]
     fn keys_are_text() {
         for (keys, expected) in [
@@ -202,7 +228,7 @@ mod tests {
             ("\x1b[200~not ended", "not ended"),
             ("\x04\x00a", "a"),
         ] {
-            let mut typed = TypeAhead { reader: None, typed: keys.as_bytes().to_vec(), rest: String::new() };
+            let mut typed = typed(keys);
             assert_eq!(typed.take(), expected, "{keys:?}");
         }
     }
@@ -210,11 +236,11 @@ mod tests {
     #[test]
     fn first_line_is_taken_alone() {
         let keys = "on\x1b\re\n\x1b[200~two\nthree\x1b[201~\nfour";
-        let mut typed = TypeAhead { reader: None, typed: keys.as_bytes().to_vec(), rest: String::new() };
+        let mut typed = typed(keys);
         let lines: Vec<_> = std::iter::from_fn(|| typed.take_line()).collect();
         assert_eq!(lines, ["on\ne", "two\nthree"]);
         assert_eq!(typed.take(), "four");
-        let mut open = TypeAhead { reader: None, typed: b"\"\"\"one\ntwo".to_vec(), rest: String::new() };
+        let mut open = self::typed("\"\"\"one\ntwo");
         assert_eq!(open.take_line(), None);
         assert_eq!(open.take(), "\"\"\"one\ntwo");
     }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use lm_conversation::{ConversationConfig, Overflow, SaveOptions, TurnOptions};
-use lm_session::Engine;
+use lm_session::{Engine, SessionConfig};
 use lm_store::{Owner, Store};
 use lm_template::Message;
 use lm_tools::{Agent, Toolset};
@@ -24,7 +24,7 @@ use lm_tools::{Agent, Toolset};
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, TemplateArgs, numbers};
 use crate::interrupt::{self, Interrupt};
 use crate::kept_store::KeepArgs;
-use crate::lines::{History, Line, Lines, unquoted};
+use crate::lines::{History, Line, Lines, mentioned, unquoted};
 use crate::mcp::{Approver, ChatTools, McpArgs};
 use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
@@ -141,7 +141,11 @@ pub struct Args {
 pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let history = if args.no_history { History::none() } else { History::of_user() };
     let mut lines = Lines::from_stdin(slash::words(), history)?;
-    lines.keep_typed();
+    let escaped = interrupt.clone();
+    // With no turn, Esc does nothing.
+    lines.keep_typed(move || {
+        escaped.cancel();
+    });
     let lines = Arc::new(Mutex::new(lines));
     let tools = match &args.chat.tools {
         Some(source) => source.toolset(&lines, interrupt)?,
@@ -165,16 +169,7 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     args.sampler.check(&folder.config()?)?;
     let engine = model::engine(args.model.get(), &args.run)?;
     let mut session = args.sampler.chat_config(&engine);
-    // The settings of a chat can change: each turn has its own.
-    let settings = Settings {
-        sampler: session.sampler.clone(),
-        max_tokens: session.max_output_tokens.take(),
-        turn: TurnOptions {
-            overflow: Some(args.overflow.into()),
-            ..args.chat.turn_options(&tools.all().specs())
-        },
-        stats: args.stats,
-    };
+    let settings = args.settings(&mut session, tools.all());
     let config = args.chat.conversation(args.model.get(), session)?;
     let config = ConversationConfig { template, ..config };
     let approve = args.mcp.approve();
@@ -221,6 +216,17 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
 }
 
 impl Args {
+    /// Settings, which can change during a chat: each turn has its own.
+    fn settings(&self, session: &mut SessionConfig, tools: &Toolset) -> Settings {
+        let turn = self.chat.turn_options(&tools.specs());
+        Settings {
+            sampler: session.sampler.clone(),
+            max_tokens: session.max_output_tokens.take(),
+            turn: TurnOptions { overflow: Some(self.overflow.into()), ..turn },
+            stats: self.stats,
+        }
+    }
+
     /// Store of the conversation. Without a terminal it is kept if an option asks for that.
     ///
     /// # Errors
@@ -409,6 +415,10 @@ impl Chat {
         };
         if message.trim().is_empty() {
             return Ok(None);
+        }
+        let is_typed = !message.contains('\n') && lock(&self.lines).is_terminal();
+        for path in mentioned(message).into_iter().filter(|_| is_typed) {
+            slash::add_mentioned(&path, &mut self.state)?;
         }
         let media = std::mem::take(&mut self.state.media);
         let inserted = std::mem::take(&mut self.state.inserted);

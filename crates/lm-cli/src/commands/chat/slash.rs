@@ -18,7 +18,7 @@ use crate::counted::counted;
 use crate::lines::{Argument, Word, parse_path};
 use crate::screen::{json_line, one_line};
 use crate::suggestion::did_you_mean;
-use crate::text_file::TextFile;
+use crate::text_file::{self, TextFile};
 use crate::{media, preset};
 
 /// Next action of the loop after a line.
@@ -77,7 +77,7 @@ const ALL: [Command; 24] = [
     Command {
         names: &["file"],
         argument: "FILE",
-        help: "begin the next message with a text or PDF file; alone drops the files added",
+        help: "begin the next message with a text or PDF file, or those of a pattern such as src/*.rs; alone drops the files added",
         run: file,
     },
     Command { names: &["help", "?"], argument: "", help: "show the commands", run: help },
@@ -195,7 +195,8 @@ fn help(_: &str, state: &mut State) -> Result<After> {
         state.screen.note(&format!("{:16} {help}{others}", format!("/{} {argument}", names[0])))?;
     }
     for (key, help) in [
-        ("Ctrl-C", "end the reply; its beginning is kept"),
+        ("Ctrl-C, Esc", "end the reply; its beginning is kept"),
+        ("@FILE", "in a message: begin it with the file, as /file does; Tab completes the path"),
         ("Alt-Enter", "begin another line of the message"),
         ("\"\"\"text\"\"\"", "a message of several lines"),
         ("Tab, Up", "complete a command, recall an earlier line"),
@@ -266,10 +267,21 @@ fn file(path: &str, state: &mut State) -> Result<After> {
     if path.is_empty() {
         state.files.clear();
         state.screen.note("(no files)")?;
-    } else {
-        add_file(TextFile::read(&parse_path(path))?, state)?;
+        return Ok(After::GoOn);
+    }
+    let path = parse_path(path);
+    for file in text_file::matching(&path)? {
+        add_file(TextFile::read(&file)?, state)?;
     }
     Ok(After::GoOn)
+}
+
+/// Adds a file that a message names: an image, an audio clip, or text.
+pub fn add_mentioned(path: &Path, state: &mut State) -> Result<()> {
+    match media::kind_of(path) {
+        Some(kind) => add_media(&[(path.to_owned(), kind)], state),
+        None => add_file(TextFile::read(path)?, state),
+    }
 }
 
 /// Adds a text file to the next message, and shows its size in tokens.
