@@ -37,9 +37,17 @@ impl StoreArgs {
     /// # Errors
     /// When there is no data folder; those of [`Store::open`].
     pub fn open(&self) -> Result<Store> {
+        let path = self.path()?;
+        Store::open(&path).with_context(|| format!("`{}`", path.display()))
+    }
+
+    /// The file.
+    ///
+    /// # Errors
+    /// When there is no data folder.
+    pub fn path(&self) -> Result<PathBuf> {
         let default = || user_folders::data().map(|folder| folder.join("lm").join("conversations.db"));
         let path = self.store.clone().or_else(default);
-        let path = path.ok_or_else(|| anyhow!("there is no data folder; --store FILE names a file"))?;
-        Store::open(&path).with_context(|| format!("`{}`", path.display()))
+        path.ok_or_else(|| anyhow!("there is no data folder; --store FILE names a file"))
     }
 }

@@ -12,6 +12,7 @@ mod file_url;
 mod interrupt;
 mod json_file;
 mod json_lines;
+mod kept_cache;
 mod kept_message;
 mod kept_store;
 mod lines;

@@ -39,6 +39,34 @@ impl Kept {
 }
 
 #[test]
+fn kv_cache_of_a_conversation_is_kept() {
+    let kept = Kept::new();
+    let question = format!("{}\n", "Tell me about the weather in Paris, please. ".repeat(20));
+    let folder = kept.0.path().join("kept.cache");
+    let stats = |run: Run| {
+        assert_eq!(run.code, Some(0), "{}", run.err);
+        run.err
+    };
+    stats(kept.chat(&["--keep-cache", "100MB"], &question));
+    let size = || std::fs::read_dir(&folder).map_or(0, |files| files.count());
+    assert_eq!(size(), 1);
+    let with = stats(kept.chat(&["--continue", "--stats", "--keep-cache", "100MB"], "And now?\n"));
+    assert!(with.contains("tokens cached)") && !with.contains(", 0 of them cached"), "{with}");
+    let small = stats(kept.chat(&["--keep-cache", "1kB"], &question));
+    assert!(small.contains("(its KV cache has ") && small.contains("more than --keep-cache)"), "{small}");
+    assert_eq!(size(), 1);
+    let title = kept.titles().pop().expect("a title");
+    let deleted = kept.conversations(&["delete", &title], "");
+    assert_eq!((deleted.code, size()), (Some(1), 1), "two have this title: {}", deleted.err);
+    let list = kept.conversations(&["list", "--json"], "");
+    for line in list.out.lines() {
+        let id = parse(line)["id"].as_str().expect("an id").to_owned();
+        assert_eq!(kept.conversations(&["delete", &id], "").code, Some(0));
+    }
+    assert_eq!(size(), 0);
+}
+
+#[test]
 fn chats_are_continued_and_opened() {
     let kept = Kept::new();
     let first = kept.chat(&["--system", "Be brief."], "Hello\nHow are you?\n");

@@ -37,6 +37,11 @@ impl Kept {
         Self { store, owner, model, id: None, settings: Map::new(), path: Vec::new() }
     }
 
+    /// Id of the conversation; `None` before it is created.
+    pub fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use lm_conversation::{ConversationConfig, Overflow, SaveOptions, TurnOptions};
+use lm_conversation::{ConversationConfig, Overflow, SaveOptions, SavedTokens, TurnOptions};
 use lm_session::{Engine, SessionConfig};
 use lm_store::{Owner, Store};
 use lm_template::Message;
@@ -23,6 +23,7 @@ use lm_tools::{Agent, Toolset};
 
 use crate::args::{ChatArgs, ModelPath, OverflowArg, RunArgs, SamplerArgs, TemplateArgs, numbers};
 use crate::interrupt::{self, Interrupt};
+use crate::kept_cache::KeptCaches;
 use crate::kept_store::KeepArgs;
 use crate::lines::{History, Line, Lines, mentioned, unquoted};
 use crate::mcp::{Approver, ChatTools, McpArgs};
@@ -30,7 +31,7 @@ use crate::media::MediaFile;
 use crate::screen::{CallsTo, Screen};
 use crate::share::Share;
 use crate::text_file::TextFile;
-use crate::{failure, media, model};
+use crate::{failure, media, model, size};
 use attachments::Attachments;
 use kept::Kept;
 use settings::Settings;
@@ -100,6 +101,10 @@ pub struct Args {
     /// prefill it
     #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true)]
     save_cache: Option<u64>,
+    /// Keep the KV caches of the last conversations in files of at most BYTES together, such as 4GB: a
+    /// conversation that is opened again need not be prefilled
+    #[arg(long, value_name = "BYTES", value_parser = crate::size::parse, allow_negative_numbers = true, conflicts_with = "no_store")]
+    keep_cache: Option<u64>,
     /// Do not read or write the history of typed lines
     #[arg(long)]
     no_history: bool,
@@ -185,12 +190,15 @@ pub fn run(args: &Args, interrupt: &Interrupt) -> Result<ExitCode> {
     let screen = if args.plain { screen } else { screen.format_answers() };
     let save =
         SaveOptions { cache: args.save_cache.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)) };
+    let caches = store.as_ref().map(|store| args.caches(store)).transpose()?;
     let kept = store.map(|store| Kept::new(store, engine.name()));
     let mut state = State {
         turns,
         settings,
         screen,
         kept,
+        caches,
+        keep_cache: args.keep_cache,
         file: None,
         save,
         media,
@@ -248,6 +256,13 @@ impl Args {
         }
     }
 
+    /// KV caches beside the store. Those of deleted conversations are removed.
+    fn caches(&self, store: &Store) -> Result<KeptCaches> {
+        let caches = KeptCaches::of(&self.keep.file.path()?);
+        caches.remove_deleted(store);
+        Ok(caches)
+    }
+
     /// Id of the conversation to continue.
     fn chosen(&self, store: &Store) -> Result<Option<String>> {
         let owner = Owner::local();
@@ -285,6 +300,10 @@ struct State {
     screen: Screen,
     /// The conversation in the store, if it is kept.
     kept: Option<Kept>,
+    /// KV caches of the kept conversations.
+    caches: Option<KeptCaches>,
+    /// Most bytes of them; `None` writes none.
+    keep_cache: Option<u64>,
     /// File of the last `/save` or `/load`.
     file: Option<PathBuf>,
     save: SaveOptions,
@@ -297,6 +316,23 @@ struct State {
 }
 
 impl State {
+    /// Keeps the KV cache of the conversation, which is left. A failure is a note.
+    fn leave(&mut self) -> Result<()> {
+        let id = self.kept.as_ref().and_then(Kept::id);
+        let (Some(caches), Some(limit), Some(id)) = (&self.caches, self.keep_cache, id) else {
+            return Ok(());
+        };
+        let note = match caches.write(id, self.turns.agent.conversation(), limit) {
+            Ok(SavedTokens::TooLarge { bytes }) => {
+                let size = size::format_bytes(bytes as u64);
+                format!("(its KV cache has {size}, more than --keep-cache)")
+            }
+            Ok(_) => return Ok(()),
+            Err(error) => format!("(its KV cache is not kept: {})", failure::message(&error)),
+        };
+        Ok(self.screen.note(&note)?)
+    }
+
     /// Writes the conversation to the store, with a question whose turn begins. A failure is a note, and the
     /// next call tries again.
     fn keep(&mut self, question: Option<&Message>) -> Result<()> {
@@ -323,6 +359,13 @@ struct Chat {
 
 impl Chat {
     fn run(mut self, first: Option<String>) -> Result<ExitCode> {
+        let code = self.lines_to_end(first)?;
+        self.state.leave()?;
+        Ok(code)
+    }
+
+    /// Runs lines until the user leaves; returns the exit code.
+    fn lines_to_end(&mut self, first: Option<String>) -> Result<ExitCode> {
         let mut pending = first;
         let mut interrupted = false;
         loop {

@@ -208,6 +208,7 @@ fn help(_: &str, state: &mut State) -> Result<After> {
 }
 
 fn clear(_: &str, state: &mut State) -> Result<After> {
+    state.leave()?;
     state.turns.agent.conversation_mut().reset();
     if let Some(kept) = &mut state.kept {
         kept.restart();
@@ -370,10 +371,12 @@ fn open(name: &str, state: &mut State) -> Result<After> {
 
 /// Replaces the conversation by a kept one.
 pub fn open_kept(id: &str, state: &mut State) -> Result<()> {
+    state.leave()?;
+    let cache = state.caches.as_ref().and_then(|caches| caches.read(id)?.cache);
     let Some(kept) = &mut state.kept else { return Ok(()) };
     let Opened { title, system, history, unanswered } = kept.open(id)?;
     let preface = Some(system).filter(|text| !text.is_empty()).map(Message::system).into_iter().collect();
-    let saved = SavedConversation { preface, history, ..SavedConversation::default() };
+    let saved = SavedConversation { preface, history, cache, ..SavedConversation::default() };
     let replaced = replace(Loaded { saved, damaged: None }, &format!("\"{}\"", one_line(&title)), state);
     if let (Err(_), Some(kept)) = (&replaced, &mut state.kept) {
         kept.restart();
@@ -409,8 +412,12 @@ fn replace(loaded: Loaded, source: &str, state: &mut State) -> Result<()> {
         false => saved.preface.clone(),
     };
     let saved = SavedConversation { preface, ..saved };
+    let mut cached = 0;
     let unused = match conversation.restore(saved.clone()) {
-        Ok(_) => damaged.map(|error| error.to_string()),
+        Ok(tokens) => {
+            cached = tokens;
+            damaged.map(|error| error.to_string())
+        }
         Err(error) if saved.cache.is_some() => {
             conversation.restore(SavedConversation { cache: None, ..saved })?;
             Some(error.to_string())
@@ -418,7 +425,9 @@ fn replace(loaded: Loaded, source: &str, state: &mut State) -> Result<()> {
         Err(error) => return Err(error.into()),
     };
     state.files.forget_large();
-    state.screen.note(&format!("({} loaded from {source}{system})", counted(count, "message")))?;
+    let cache = if cached > 0 { format!("; {} cached", counted(cached, "token")) } else { String::new() };
+    let messages = counted(count, "message");
+    state.screen.note(&format!("({messages} loaded from {source}{cache}{system})"))?;
     if let Some(error) = unused {
         state.screen.note(&format!("(the KV cache in it is not used: {error})"))?;
     }

@@ -14,6 +14,7 @@ use lm_store::{Error, Owner, Store, Summary};
 use serde_json::{Value, json};
 
 use crate::events;
+use crate::kept_cache::KeptCaches;
 use crate::kept_store::StoreArgs;
 use crate::screen::one_line;
 
@@ -114,7 +115,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Command::Show { name, json } => show::show(&store, name, *json)?,
         Command::Export { names, output } => export::export(&store, names, output.as_deref())?,
         Command::Import { files } => return import::import(&store, files),
-        Command::Delete { names } => delete(&store, names)?,
+        Command::Delete { names } => delete(&store, &KeptCaches::of(&args.file.path()?), names)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,7 +153,7 @@ fn summary_json(summary: &Summary, excerpt: Option<String>) -> Value {
 }
 
 /// Deletes all of the conversations, or none if one of the names is wrong.
-fn delete(store: &Store, names: &[String]) -> Result<()> {
+fn delete(store: &Store, caches: &KeptCaches, names: &[String]) -> Result<()> {
     let owner = Owner::local();
     let mut chosen = Vec::new();
     for name in names {
@@ -167,6 +168,7 @@ fn delete(store: &Store, names: &[String]) -> Result<()> {
         chosen.push((id, found.title));
     }
     for (id, title) in chosen {
+        caches.remove(&id);
         if store.delete(&owner, &id)? {
             eprintln!("deleted {id} ({})", one_line(&title));
         }
