@@ -13,6 +13,9 @@ const LONGEST: usize = 1_800;
 /// Score of a passage with a word that a tenth of 20 passages has, or one of three of 100.
 const RELEVANT: f32 = 1.8;
 
+/// Part of the best score that a chosen passage has at least: others share only words that are everywhere.
+const NEAR_BEST: f32 = 0.2;
+
 /// A text that is cut into passages, for questions about it: those that rank highest by BM25 are chosen.
 ///
 /// ```
@@ -56,10 +59,12 @@ impl Passages {
     }
 
     /// Chooses passages of at most `bytes` together that share words with a question, in the order of the
-    /// text. Empty if no passage does.
+    /// text: those that rank near the best one. Empty if no passage shares words with it.
     pub fn choose(&self, question: &str, bytes: usize) -> Vec<usize> {
         let found = self.index.search(question, None);
-        self.within(bytes, found.iter().map(|result| result.document.id as usize))
+        let least = found.first().map_or(0.0, |best| best.score * NEAR_BEST);
+        let near = found.iter().take_while(|result| result.score >= least);
+        self.within(bytes, near.map(|result| result.document.id as usize))
     }
 
     /// Chooses further passages for a later question, as [`choose`](Self::choose): not those of `sent`, and
@@ -251,6 +256,10 @@ mod tests {
         let excerpt = report.excerpt(&chosen);
         assert!(excerpt.contains("tidal") && excerpt.len() < 4_300, "{excerpt}");
         assert!(!excerpt.contains("coal"), "{excerpt}");
+        let common =
+            Passages::new(format!("{} A quokka is an animal of this text. {}", report.text, report.text));
+        let found = common.choose("What is a quokka about?", 1 << 20);
+        assert!(found.len() < 4, "words that are everywhere choose nothing: {found:?}");
         let report_of_one = Passages::new(format!("{} A quokka. {}", report.text, report.text));
         let found = report_of_one.choose_more("And the quokka?", 4_000, &[]);
         assert_eq!(found.len(), 1);

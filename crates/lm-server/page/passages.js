@@ -6,6 +6,9 @@
 import { kindOf } from "./media.js";
 import { fromMedium, room } from "./text_file.js";
 
+/** Largest size of the passages that a message has of its files, in bytes, some 4,000 tokens: more take long to read, and hide what was asked for. */
+const FIRST = 16000;
+
 /** Largest size of the passages that a later message has of a file before it, in bytes: some 1,200 tokens. */
 const FURTHER = 4800;
 
@@ -41,7 +44,7 @@ async function beginnings(node, texts, server) {
     const most = room(tokens) / texts.length;
     const size = bytesOf(text) <= most ? 0 : await server.countTokens(text);
     if (!(size > most)) continue;
-    const bytes = Math.floor((bytesOf(text) * most) / size);
+    const bytes = Math.min(Math.floor((bytesOf(text) * most) / size), FIRST);
     excerpts.push({ file, name, ...(await server.choosePassages({ name, text, question: node.content, bytes })) });
   }
   return excerpts;

@@ -14,7 +14,7 @@ export const room = (contextTokens) => Math.floor(contextTokens * SHARE);
 /** Tokens of a file, and that the message has passages of it if they exceed their share of the context. */
 export function sizeText(tokens, contextTokens) {
   const text = (number) => number.toLocaleString("en-US");
-  return contextTokens && tokens > room(contextTokens) ? `${text(tokens)} tokens: the message will have passages that fit it, at most ${text(room(contextTokens))} tokens` : `${text(tokens)} tokens`;
+  return contextTokens && tokens > room(contextTokens) ? `${text(tokens)} tokens: the message will have passages that fit it` : `${text(tokens)} tokens`;
 }
 
 /** Text of a file, which `read` extracts: text of any encoding, PDF. Throws an error that says why it has none. */

@@ -159,7 +159,7 @@ test("a file whose text is too long or cannot be read is named", async () => {
 
 test("a file that does not fit the context says so", () => {
   assert.equal(sizeText(1500, 4096), "1,500 tokens");
-  assert.equal(sizeText(5000, 4096), "5,000 tokens: the message will have passages that fit it, at most 2,048 tokens");
+  assert.equal(sizeText(5000, 4096), "5,000 tokens: the message will have passages that fit it");
   assert.equal(sizeText(5000, null), "5,000 tokens");
 });
 

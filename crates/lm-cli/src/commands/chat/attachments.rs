@@ -12,6 +12,9 @@ use crate::screen::one_line;
 use crate::share::Share;
 use crate::text_file::TextFile;
 
+/// Most bytes of the passages that a message begins with, some 4,000 tokens: more take long to read, and hide
+/// what was asked for.
+const FIRST: usize = 16_000;
 /// Bytes of the passages that a later message begins with: some 1,200 tokens.
 const FURTHER: usize = 4_800;
 /// Largest number of pages that a note names.
@@ -47,7 +50,10 @@ impl Attachments {
         let name = one_line(&file.path.display().to_string());
         let share = self.room(conversation);
         let place = match tokens > share {
-            true => format!("; the next message has the passages that fit it, at most {share} tokens"),
+            true => {
+                "; the next message has the passages that fit it, as the file is larger than --file-share"
+                    .to_owned()
+            }
             false => " before the next message".to_owned(),
         };
         self.next.push(file);
@@ -84,7 +90,7 @@ impl Attachments {
                 continue;
             }
             let mut large = Large::new(file);
-            let bytes = large.passages.bytes() * room / size;
+            let bytes = (large.passages.bytes() * room / size).min(FIRST);
             let mut chosen = large.passages.choose(message, bytes);
             let fit = if chosen.is_empty() { "the first" } else { "those that fit the message" };
             if chosen.is_empty() {
