@@ -1,6 +1,7 @@
 // Requests to the server of this page.
 
 import { events, lines } from "./sse.js";
+import { t } from "./text.js";
 
 const KEY = "lm.key";
 
@@ -102,10 +103,10 @@ export class Api {
     for await (const data of events(response.body)) {
       if (data === "[DONE]") return;
       const chunk = parsed(data);
-      if (chunk.error) throw new ApiError(chunk.error.code ?? 500, chunk.error.message ?? "the server ended the reply with an error");
+      if (chunk.error) throw new ApiError(chunk.error.code ?? 500, chunk.error.message ?? t("the server ended the reply with an error"));
       yield chunk;
     }
-    throw new ApiError(0, "the connection ended before the reply was complete");
+    throw new ApiError(0, t("the connection ended before the reply was complete"));
   }
 
   #post(path, body, signal, options = {}) {
@@ -118,7 +119,7 @@ export class Api {
       const headers = { ...init.headers, ...(key && { authorization: `Bearer ${key}` }) };
       const response = await fetch(path, { ...init, headers }).catch((error) => {
         if (error.name === "AbortError") throw error;
-        throw new ApiError(0, "the server cannot be reached");
+        throw new ApiError(0, t("the server cannot be reached"));
       });
       if (response.ok) return response;
       const error = await errorOf(response);
@@ -140,12 +141,12 @@ function parsed(data) {
   try {
     return JSON.parse(data);
   } catch {
-    throw new ApiError(0, "the server sent an event that is not JSON");
+    throw new ApiError(0, t("the server sent an event that is not JSON"));
   }
 }
 
 async function errorOf(response) {
   const body = await response.json().catch(() => null);
-  const message = body?.error?.message ?? `the server answered with status ${response.status}`;
+  const message = body?.error?.message ?? t("the server answered with status {0}", response.status);
   return new ApiError(response.status, message, body?.error?.code);
 }

@@ -6,6 +6,7 @@ import { copyButton, el, iconButton, setChildren } from "./dom.js";
 import { CONTEXT_FULL } from "./full_context.js";
 import { MarkdownView } from "./markdown_view.js";
 import { fillsContext, progressText, seconds, statsText, statsTitle } from "./stats.js";
+import { t } from "./text.js";
 
 /** Shows the replies to one message of the user, and the results of their calls. */
 export class AssistantView {
@@ -20,13 +21,13 @@ export class AssistantView {
   constructor(actions) {
     this.actions = actions;
     this.#branches = new BranchSwitch((node) => actions.select(node));
-    const regenerate = iconButton("retry", "Regenerate", () => actions.regenerate(this.#nodes[0]));
-    const remove = iconButton("trash", "Delete reply", () => actions.remove(this.#nodes[0]));
-    this.#continue = iconButton("continue", "Continue", () => actions.extend(this.#nodes.at(-1)));
+    const regenerate = iconButton("retry", t("Regenerate"), () => actions.regenerate(this.#nodes[0]));
+    const remove = iconButton("trash", t("Delete reply"), () => actions.remove(this.#nodes[0]));
+    this.#continue = iconButton("continue", t("Continue"), () => actions.extend(this.#nodes.at(-1)));
     this.#buttons = [regenerate, this.#continue, remove];
-    const copy = copyButton("Copy reply", () => this.#text());
+    const copy = copyButton(t("Copy reply"), () => this.#text());
     const footer = el("div", { class: "actions" }, this.#branches.element, copy, regenerate, this.#continue, remove, this.#stats);
-    this.element = el("article", { class: "message assistant", "aria-label": "Assistant" }, this.#body, footer);
+    this.element = el("article", { class: "message assistant", "aria-label": t("Assistant") }, this.#body, footer);
   }
 
   update(nodes, context) {
@@ -69,7 +70,7 @@ class ReplyView {
   #callList = el("div", { class: "calls" });
   #problem = el("div", { class: "problem" });
   #progress = el("span", { class: "progress" });
-  #waiting = el("div", { class: "waiting" }, el("span", { class: "dots", role: "img", "aria-label": "Waiting for the model" }, el("i"), el("i"), el("i")), this.#progress);
+  #waiting = el("div", { class: "waiting" }, el("span", { class: "dots", role: "img", "aria-label": t("Waiting for the model") }, el("i"), el("i"), el("i")), this.#progress);
   #shownProblem = null;
 
   constructor(actions) {
@@ -99,8 +100,8 @@ class ReplyView {
     this.#problem.classList.toggle("failed", node.state === "error");
     this.#problem.setAttribute("role", node.state === "error" ? "alert" : "note");
     const button = (label, onclick) => el("button", { type: "button", class: "button", onclick }, label);
-    const full = [button("Leave out the oldest messages", () => this.actions.leaveOut(node)), button("Go on from a summary", () => this.actions.summarise(node))];
-    const buttons = node.state !== "error" ? [] : [...(node.code === CONTEXT_FULL ? full : []), button("Try again", () => this.actions.retry(node))];
+    const full = [button(t("Leave out the oldest messages"), () => this.actions.leaveOut(node)), button(t("Go on from a summary"), () => this.actions.summarise(node))];
+    const buttons = node.state !== "error" ? [] : [...(node.code === CONTEXT_FULL ? full : []), button(t("Try again"), () => this.actions.retry(node))];
     this.#problem.replaceChildren(text ?? "", ...buttons);
   }
 }
@@ -109,10 +110,10 @@ class ReplyView {
 function problem(node, contextTokens) {
   const { state, error, finish } = node;
   if (state === "error") return error;
-  if (state === "stopped") return "Stopped.";
-  if (state === "closed") return "The page was closed before the reply was complete.";
-  if (finish === "length" && fillsContext(node, contextTokens)) return "The context is full: the next message will offer to leave out the oldest ones, or to go on from a summary.";
-  if (finish === "length") return "The reply has reached its largest number of tokens.";
+  if (state === "stopped") return t("Stopped.");
+  if (state === "closed") return t("The page was closed before the reply was complete.");
+  if (finish === "length" && fillsContext(node, contextTokens)) return t("The context is full: the next message will offer to leave out the oldest ones, or to go on from a summary.");
+  if (finish === "length") return t("The reply has reached its largest number of tokens.");
   return null;
 }
 
@@ -126,7 +127,7 @@ class ReasoningView {
     this.element.hidden = !reasoning;
     if (!reasoning) return;
     const isThinking = state === "streaming" && !content && !calls.length;
-    const label = isThinking ? "Thinking…" : stats?.reasoningMs ? `Thought for ${seconds(stats.reasoningMs)}` : "Thoughts";
+    const label = isThinking ? t("Thinking…") : stats?.reasoningMs ? t("Thought for {0}", seconds(stats.reasoningMs)) : t("Thoughts");
     this.element.classList.toggle("thinking", isThinking);
     if (this.#summary.textContent !== label) this.#summary.textContent = label;
     if (this.#text.textContent !== reasoning) this.#text.textContent = reasoning;

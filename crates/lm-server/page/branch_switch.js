@@ -1,11 +1,12 @@
 // Switch between the branches that begin with a message: ‹ 2/3 ›.
 
 import { el, iconButton } from "./dom.js";
+import { t } from "./text.js";
 import { siblings } from "./tree.js";
 
 /** Switch of a message; nothing if it has no alternatives. */
 export class BranchSwitch {
-  element = el("span", { class: "branches", role: "group", "aria-label": "Branches" });
+  element = el("span", { class: "branches", role: "group", "aria-label": t("Branches") });
   #select;
   #shown = "";
 
@@ -22,6 +23,6 @@ export class BranchSwitch {
     this.element.hidden = all.length < 2;
     const step = (name, label, to) => iconButton(name, label, () => this.#select(all[to]), { disabled: isRunning || !all[to] });
     const place = el("span", {}, `${index + 1}/${all.length}`);
-    this.element.replaceChildren(step("left", "Previous branch", index - 1), place, step("right", "Next branch", index + 1));
+    this.element.replaceChildren(step("left", t("Previous branch"), index - 1), place, step("right", t("Next branch"), index + 1));
   }
 }

@@ -1,6 +1,7 @@
 // Conversations of the server, which are those of `lm chat`, too; of the browser if the server keeps none.
 
 import { Conversations } from "./storage.js";
+import { t } from "./text.js";
 import { checkedConversation } from "./transfer.js";
 
 /** Number of conversations that the list grows by. */
@@ -37,7 +38,7 @@ export class Chats {
   async open() {
     await this.#browser.open();
     await this.#list(0).catch((error) => {
-      if (error.status !== 401) this.#failed(`the conversations of the server cannot be listed: ${error.message}`);
+      if (error.status !== 401) this.#failed(t("the conversations of the server cannot be listed: {0}", error.message));
     });
     if (!this.#isKept) return;
     const old = this.#browser.list();
@@ -134,7 +135,7 @@ export class Chats {
     if (this.#browser.get(id) || !this.#isKept) await this.#browser.delete(id);
     if (!this.#isKept) return;
     await this.#api.deleteChat(id).catch((error) => {
-      if (error.status !== 404) this.#failed(`the conversation is not deleted: ${error.message}`);
+      if (error.status !== 404) this.#failed(t("the conversation is not deleted: {0}", error.message));
     });
   }
 
@@ -181,7 +182,7 @@ export class Chats {
         this.#sent.delete(id);
         return this.#write(conversation, true, options);
       }
-      this.#failed(`the conversation is not saved: ${error.message}`);
+      this.#failed(t("the conversation is not saved: {0}", error.message));
       return false;
     }
   }

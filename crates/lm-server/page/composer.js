@@ -2,7 +2,7 @@
 
 import { byId } from "./dom.js";
 import { MediaTray } from "./media.js";
-import { remember, remembered } from "./storage.js";
+import { remember, remembered } from "./remember.js";
 
 /** The field, with its buttons to send and to stop. `actions` are send(text, media), stop(), failed(message), readDocument(file), countTokens(text), contextTokens() and toggleTools(), toggleThinking(). */
 export class Composer {

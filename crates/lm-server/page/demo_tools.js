@@ -2,6 +2,7 @@
 
 import { evaluate } from "./calculator.js";
 import { spaced } from "./spaced.js";
+import { t } from "./text.js";
 
 const CONDITIONS = ["Sunny", "Cloudy", "Rainy", "Windy"];
 
@@ -48,8 +49,8 @@ function answer(texts, values, run) {
 
 /** The tools. `run` returns the result as text, or throws an error for the model to read. */
 export const DEMO_TOOLS = [
-  tool("get_weather", "Weather", "Returns the weather for a given location.", { location: "The location to get the weather for." }, weather),
-  tool("get_stock_price", "Stock price", "Returns the stock price for a given stock symbol.", { stock_symbol: "The stock symbol to get the price for." }, stockPrice),
-  tool("current_time", "Clock", "Get the current local time as a string.", {}, currentTime),
-  tool("calculate", "Calculator", "Calculate the result of an expression", { expression: "Math expression" }, ({ expression }) => evaluate(expression)),
+  tool("get_weather", t("Weather"), "Returns the weather for a given location.", { location: "The location to get the weather for." }, weather),
+  tool("get_stock_price", t("Stock price"), "Returns the stock price for a given stock symbol.", { stock_symbol: "The stock symbol to get the price for." }, stockPrice),
+  tool("current_time", t("Clock"), "Get the current local time as a string.", {}, currentTime),
+  tool("calculate", t("Calculator"), "Calculate the result of an expression", { expression: "Math expression" }, ({ expression }) => evaluate(expression)),
 ];

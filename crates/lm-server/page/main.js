@@ -8,11 +8,12 @@ import { continuation } from "./full_context.js";
 import { startKeyboard } from "./keyboard.js";
 import { ModelsPanel } from "./models_panel.js";
 import { announce, askKey, during, leaveSidebar, notify, startPanels } from "./panels.js";
+import { remember, remembered } from "./remember.js";
 import { Runner } from "./runner.js";
 import { SettingsPanel, inherited } from "./settings.js";
 import { Sidebar } from "./sidebar.js";
 import { showContext } from "./stats.js";
-import { remember, remembered } from "./storage.js";
+import { startLanguage, t } from "./text.js";
 import { startTheme } from "./theme.js";
 import { Thread } from "./thread.js";
 import { TOOLS, addServerTools } from "./tools.js";
@@ -43,7 +44,7 @@ const runner = new Runner(api, {
     save(conversation);
     if (conversation === current) draw();
     if (isUnloaded(node.model)) loadModels();
-    announce(node.state === "error" ? `Error: ${node.error}` : endText(node));
+    announce(node.state === "error" ? t("Error: {0}", node.error) : endText(node));
   },
 });
 
@@ -61,7 +62,7 @@ async function contextTokens(name) {
 const isUnloaded = (name) => models.some(({ id, max_model_len: tokens }) => id === name && tokens === null);
 
 const endText = ({ content, calls }) =>
-  calls.length ? `The model calls ${calls.map(({ name }) => name).join(", ")}.` : `Reply complete. ${content.slice(0, 300)}`;
+  calls.length ? t("The model calls {0}.", calls.map(({ name }) => name).join(", ")) : t("Reply complete. {0}", content.slice(0, 300));
 
 const thread = new Thread({
   api,
@@ -115,7 +116,7 @@ async function withLoaded(id, action) {
   try {
     await action(await conversations.load(id));
   } catch (error) {
-    notify(`The conversation cannot be read: ${error.message}`);
+    notify(t("The conversation cannot be read: {0}", error.message));
   }
 }
 
@@ -141,11 +142,11 @@ async function summarise(node) {
   const nodes = path(conversation);
   const last = nodes.findLastIndex(({ role }) => role === "user");
   try {
-    const summary = await during("The conversation is being summarised: the message field of a new one will have the summary.", () => runner.summarise(conversation, nodes.slice(0, last)));
+    const summary = await during(t("The conversation is being summarised: the message field of a new one will have the summary."), () => runner.summarise(conversation, nodes.slice(0, last)));
     startNew();
     composer.fill(continuation(summary, nodes[last].content));
   } catch (error) {
-    notify(`The conversation cannot be summarised: ${error.message}`);
+    notify(t("The conversation cannot be summarised: {0}", error.message));
   }
 }
 
@@ -242,7 +243,7 @@ async function loadModels() {
     models = data;
     modelsPanel.show(models, downloads);
   } catch (error) {
-    notify(`The models cannot be listed: ${error.message}`);
+    notify(t("The models cannot be listed: {0}", error.message));
   }
   byId("model").replaceChildren(...models.map(({ id }) => el("option", { value: id }, id)));
   checkModel();
@@ -253,7 +254,7 @@ async function loadTools() {
   try {
     settings.addServerTools(addServerTools(api, await api.tools()));
   } catch (error) {
-    notify(`The tools of the server cannot be listed: ${error.message}`);
+    notify(t("The tools of the server cannot be listed: {0}", error.message));
   }
 }
 
@@ -261,7 +262,7 @@ async function loadPresets() {
   try {
     settings.addPresets(await api.presets());
   } catch (error) {
-    notify(`The presets of the server cannot be listed: ${error.message}`);
+    notify(t("The presets of the server cannot be listed: {0}", error.message));
   }
 }
 
@@ -271,9 +272,9 @@ async function importFiles({ target }) {
       const found = await importFile(file);
       for (const conversation of found) await conversations.save(conversation);
       if (found.length) show(found[0]);
-      announce(`${found.length} conversations imported.`);
+      announce(t("{0} conversations imported.", found.length));
     } catch (error) {
-      notify(`Import: ${error.message}`);
+      notify(t("Import: {0}", error.message));
     }
   }
   target.value = "";
@@ -296,6 +297,7 @@ function suggestion({ target }) {
   say(button.dataset.text);
 }
 
+startLanguage();
 startTheme();
 startPanels();
 startKeyboard({ startNew, stop: () => runner.stop(current), isRunning: () => runner.isRunning(current) });
@@ -310,7 +312,7 @@ addEventListener("pagehide", close);
 addEventListener("focus", refresh);
 addEventListener("pageshow", () => (closing = false));
 await conversations.open();
-if (conversations.isKept) byId("kept-in").textContent = "are kept by the server";
+if (conversations.isKept) byId("kept-in").textContent = t("Conversations are kept by the server.");
 await loadTools(); // A conversation may have them.
 loadPresets();
 if (conversations.get(remembered("current"))) await withLoaded(remembered("current"), show);

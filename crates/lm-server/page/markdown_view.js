@@ -1,6 +1,7 @@
 // Markdown: the server renders it to sanitised HTML, a block at a time (api.js: render).
 
 import { copyButton, el, setSanitised } from "./dom.js";
+import { t } from "./text.js";
 import { newId } from "./tree.js";
 
 /** Renderings of complete texts, for conversations that are shown again. */
@@ -150,7 +151,7 @@ function complete(block) {
   const heads = block.matches(".code") ? [block.firstChild] : block.querySelectorAll(".code-head");
   for (const head of heads) {
     const pre = head.nextSibling;
-    head.append(copyButton("Copy code", () => pre.textContent.replace(/\n$/, "")));
+    head.append(copyButton(t("Copy code"), () => pre.textContent.replace(/\n$/, "")));
     pre.tabIndex = 0;
   }
   for (const table of block.querySelectorAll(".table")) table.tabIndex = 0;

@@ -1,7 +1,8 @@
 // Images, audio and text files of the message that is being written.
 
 import { byId, el, iconButton, setChildren } from "./dom.js";
-import { remember, remembered } from "./storage.js";
+import { remember, remembered } from "./remember.js";
+import { count, t } from "./text.js";
 import { fromMedium, readText, sizeText, toMedium, toPrompt } from "./text_file.js";
 
 /** Largest file, and largest sum of the files of a message: base64 adds a third, and the server takes bodies of 16 MiB. */
@@ -12,9 +13,9 @@ const LONGEST_PASTE = 2000;
 
 /** Kinds of media by their MIME types, which are also the names of the model's modalities. */
 const KINDS = {
-  image: { name: "image", formats: "PNG, JPEG, WebP, GIF or BMP", element: (url) => el("img", { src: url, alt: "Image" }) },
-  text: { name: "file", formats: "text or PDF", element: textElement },
-  audio: { name: "audio", formats: "WAV, FLAC, MP3 or Ogg Vorbis", element: (url) => el("audio", { src: url, controls: true, "aria-label": "Audio" }) },
+  image: { name: "image", label: t("image"), formats: t("PNG, JPEG, WebP, GIF or BMP"), element: (url) => el("img", { src: url, alt: t("Image") }) },
+  text: { name: "file", label: t("file"), formats: t("text or PDF"), element: textElement },
+  audio: { name: "audio", label: t("audio"), formats: t("WAV, FLAC, MP3 or Ogg Vorbis"), element: (url) => el("audio", { src: url, controls: true, "aria-label": t("Audio") }) },
 };
 
 /** Formats of audio, as the API names them, by their MIME types. */
@@ -47,12 +48,12 @@ export function kindOf(value) {
 }
 
 /** Name of a medium for people: Image, Audio, or that of the file. */
-export const titleOf = (medium) => ({ image: () => "Image", audio: () => "Audio", text: () => fromMedium(medium).name })[kindOf(medium)]?.();
+export const titleOf = (medium) => ({ image: () => t("Image"), audio: () => t("Audio"), text: () => fromMedium(medium).name })[kindOf(medium)]?.();
 
 /** A text file, folded. */
 function textElement(medium) {
   const { name, text } = fromMedium(medium);
-  const size = el("small", {}, `${text.length.toLocaleString("en-US")} characters`);
+  const size = el("small", {}, t("{0} characters", count(text.length)));
   return el("details", { class: "file" }, el("summary", {}, el("span", {}, name), size), el("pre", { tabindex: "0" }, text));
 }
 
@@ -140,9 +141,9 @@ export class MediaTray {
   /** Adds files, each with the kind that it is to be. */
   async #add(files) {
     for (const [file, kind] of files) {
-      const { name, formats } = KINDS[kind];
+      const { label, formats } = KINDS[kind];
       if (!this.#enabled.includes(kind)) {
-        this.#hooks.failed(`${file.name}: the model reads no ${kind === "image" ? "images" : "audio"}`);
+        this.#hooks.failed(t(kind === "image" ? "{0}: the model reads no images" : "{0}: the model reads no audio", file.name));
         continue;
       }
       if (kind === "text") {
@@ -151,8 +152,8 @@ export class MediaTray {
       }
       const type = await typeOf(file);
       const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), file.size);
-      if (!type?.startsWith(`${kind}/`)) this.#hooks.failed(`${file.name} is no ${name}: expected ${formats}`);
-      else if (sum > MAX_BYTES) this.#hooks.failed(`${file.name}: the files of a message have at most ${MAX_BYTES} bytes`);
+      if (!type?.startsWith(`${kind}/`)) this.#hooks.failed(t("{0} is no {1}: expected {2}", file.name, label, formats));
+      else if (sum > MAX_BYTES) this.#hooks.failed(t("{0}: the files of a message have at most {1} bytes", file.name, count(MAX_BYTES)));
       else this.#media.push(await dataUrl(new Blob([file], { type })));
     }
     this.#render();
@@ -169,7 +170,7 @@ export class MediaTray {
   #keepText(name, text) {
     const medium = toMedium(name, text);
     const sum = this.#media.reduce((sum, medium) => sum + bytesOf(medium), bytesOf(medium));
-    if (sum > MAX_BYTES) return this.#hooks.failed(`${name}: the files of a message have at most ${MAX_BYTES} bytes`);
+    if (sum > MAX_BYTES) return this.#hooks.failed(t("{0}: the files of a message have at most {1} bytes", name, count(MAX_BYTES)));
     this.#media.push(medium);
     this.#hooks.countTokens(text).then((tokens) => {
       if (tokens === null) return;
@@ -184,7 +185,7 @@ export class MediaTray {
   }
 
   #render() {
-    const remove = (medium) => `Remove ${KINDS[kindOf(medium)].name}`;
+    const remove = (medium) => t("Remove {0}", KINDS[kindOf(medium)].label);
     const tokens = (medium) => this.#tokens.has(medium) && el("small", { class: "muted" }, sizeText(this.#tokens.get(medium), this.#hooks.contextTokens()));
     const item = (medium, index) => el("li", {}, mediumElement(medium), tokens(medium), iconButton("close", remove(medium), () => this.#remove(index)));
     setChildren(this.#list, this.#media.map(item));

@@ -1,6 +1,7 @@
 // The models of the server: their sizes, what is in memory, and downloads of others.
 
 import { byId, el } from "./dom.js";
+import { t } from "./text.js";
 
 /** Size in the units of a file manager. */
 export function sizeText(bytes) {
@@ -35,9 +36,9 @@ export class ModelsPanel {
 
   #row({ id, bytes, loaded }) {
     const isBusy = this.#busy.has(id);
-    const [label, title] = loaded ? ["Unload", `Unload ${id}`] : ["Load", `Load ${id}`];
+    const [label, title] = loaded ? [t("Unload"), t("Unload {0}", id)] : [t("Load"), t("Load {0}", id)];
     const button = el("button", { type: "button", class: "button", "aria-label": title, disabled: isBusy, onclick: () => this.#switch(id, !loaded) }, isBusy ? "…" : label);
-    const state = [sizeText(bytes), loaded && "in memory"].filter(Boolean).join(", ");
+    const state = [sizeText(bytes), loaded && t("in memory")].filter(Boolean).join(", ");
     return el("li", { class: "row" }, el("span", { class: "grow" }, id, el("small", {}, state)), button);
   }
 
@@ -62,9 +63,9 @@ export class ModelsPanel {
       for await (const { status, total, completed, error } of this.#api.pull(name)) {
         if (error) throw new Error(error);
         if (total) Object.assign(bar, { max: total, value: completed });
-        text.textContent = total ? `${status}: ${sizeText(completed)} of ${sizeText(total)}` : status;
+        text.textContent = total ? t("{0}: {1} of {2}", status, sizeText(completed), sizeText(total)) : status;
       }
-      text.textContent = `${name} is here`;
+      text.textContent = t("{0} is here", name);
       byId("download-name").value = "";
     });
     if (this.#models.every(({ id }) => id !== name)) text.textContent = "";

@@ -1,6 +1,7 @@
 // Drawers, the dialog for the key, and messages of the page.
 
 import { byId, el, icon, iconButton } from "./dom.js";
+import { t } from "./text.js";
 
 const narrow = matchMedia("(max-width: 800px)");
 
@@ -82,7 +83,7 @@ export function askKey(message) {
 export function notify(text) {
   if ([...byId("notices").children].some((notice) => notice.textContent === text)) return;
   const notice = el("div", { class: "notice", role: "alert" }, icon("warning"), el("span", {}, text));
-  notice.append(iconButton("close", "Close message", () => notice.remove()));
+  notice.append(iconButton("close", t("Close message"), () => notice.remove()));
   byId("notices").append(notice);
 }
 

@@ -4,6 +4,7 @@
 // {message, file} of an earlier message for further passages of a file.
 
 import { kindOf } from "./media.js";
+import { t } from "./text.js";
 import { fromMedium, room } from "./text_file.js";
 
 /** Largest size of the passages that a message has of its files, in bytes, some 4,000 tokens: more take long to read, and hide what was asked for. */
@@ -64,9 +65,9 @@ function shortened(nodes) {
 
 /** Number of passages of an excerpt, and the pages that they are of. */
 export function describe({ name, chosen, of, pages, fits, file }) {
-  const kind = typeof file !== "number" ? "further" : fits ? "those that share words with the message" : "the first";
+  const kind = typeof file !== "number" ? t("further") : fits ? t("those that share words with the message") : t("the first");
   const shown = `${pages.slice(0, 12).join(", ")}${pages.length > 12 ? ", …" : ""}`;
-  return `${name}: ${chosen.length} of ${of} passages, ${kind}${pages.length ? `; pages ${shown}` : ""}`;
+  return t("{0}: {1} of {2} passages, {3}", name, chosen.length, of, kind) + (pages.length ? t("; pages {0}", shown) : "");
 }
 
 /** Returns the valid excerpts of a message from a file or a server. */

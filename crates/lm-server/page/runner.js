@@ -3,6 +3,7 @@
 import { summaryRequest } from "./full_context.js";
 import { chooseExcerpts } from "./passages.js";
 import { requestFields } from "./settings.js";
+import { t } from "./text.js";
 import { callError, failure, runCall } from "./tools.js";
 import { append, openCalls, path, toMessages } from "./tree.js";
 
@@ -123,7 +124,7 @@ export class Runner {
 
   #tooMany(conversation, last) {
     const node = this.#newReply(conversation, last.id);
-    Object.assign(node, { state: "error", error: `the model has called tools in ${MAX_ROUNDS} replies in a row` });
+    Object.assign(node, { state: "error", error: t("the model has called tools in {0} replies in a row", MAX_ROUNDS) });
     this.#hooks.ended(conversation, node);
   }
 

@@ -1,30 +1,31 @@
 // Settings of a conversation: their defaults, their fields of a request, and the panel that edits them.
 
 import { byId, el } from "./dom.js";
+import { t } from "./text.js";
 import { TOOLS, declarations } from "./tools.js";
 
 /** Number fields: name in requests, label, description, limits. An empty one leaves the value to the model. */
 const NUMBERS = [
-  { name: "temperature", label: "Temperature", hint: "0 always takes the most probable token", min: 0, max: 5, step: "any" },
-  { name: "top_p", label: "Top p", hint: "smallest set of tokens with this total probability", min: 0, max: 1, step: "any" },
-  { name: "top_k", label: "Top k", hint: "number of most probable tokens; 0 is all", min: 0, max: 1000000, step: 1 },
-  { name: "max_tokens", label: "Max tokens", hint: "longest reply", min: 1, max: 10000000, step: 1 },
-  { name: "seed", label: "Seed", hint: "the same seed gives the same reply", min: 0, max: Number.MAX_SAFE_INTEGER, step: 1 },
-  { name: "min_p", label: "Min p", hint: "drops tokens less probable than this times the most probable one; 0 is off", min: 0, max: 1, step: "any", isRare: true },
-  { name: "repetition_penalty", label: "Repetition penalty", hint: "of tokens in prompt and reply; 1 is off", min: 0.01, max: 10, step: "any", isRare: true },
-  { name: "presence_penalty", label: "Presence penalty", hint: "subtracted once for a token of the reply; 0 is off", min: -10, max: 10, step: "any", isRare: true },
-  { name: "frequency_penalty", label: "Frequency penalty", hint: "subtracted for each time that a token occurs; 0 is off", min: -10, max: 10, step: "any", isRare: true },
+  { name: "temperature", label: t("Temperature"), hint: t("0 always takes the most probable token"), min: 0, max: 5, step: "any" },
+  { name: "top_p", label: t("Top p"), hint: t("smallest set of tokens with this total probability"), min: 0, max: 1, step: "any" },
+  { name: "top_k", label: t("Top k"), hint: t("number of most probable tokens; 0 is all"), min: 0, max: 1000000, step: 1 },
+  { name: "max_tokens", label: t("Max tokens"), hint: t("longest reply"), min: 1, max: 10000000, step: 1 },
+  { name: "seed", label: t("Seed"), hint: t("the same seed gives the same reply"), min: 0, max: Number.MAX_SAFE_INTEGER, step: 1 },
+  { name: "min_p", label: t("Min p"), hint: t("drops tokens less probable than this times the most probable one; 0 is off"), min: 0, max: 1, step: "any", isRare: true },
+  { name: "repetition_penalty", label: t("Repetition penalty"), hint: t("of tokens in prompt and reply; 1 is off"), min: 0.01, max: 10, step: "any", isRare: true },
+  { name: "presence_penalty", label: t("Presence penalty"), hint: t("subtracted once for a token of the reply; 0 is off"), min: -10, max: 10, step: "any", isRare: true },
+  { name: "frequency_penalty", label: t("Frequency penalty"), hint: t("subtracted for each time that a token occurs; 0 is off"), min: -10, max: 10, step: "any", isRare: true },
 ];
 
 /** Text fields: name, label, description, and fields of a request; `read` throws if the text is invalid. */
 const TEXTS = [
-  { name: "stop", label: "Stop strings", hint: "a reply ends before any of these lines", read: (text) => ({ stop: text.split("\n").filter(Boolean) }) },
-  { name: "schema", label: "JSON Schema", hint: "a reply is JSON of this schema", read: (text) => ({ response_format: { type: "json_schema", json_schema: { name: "reply", schema: readSchema(text) } } }) },
+  { name: "stop", label: t("Stop strings"), hint: t("a reply ends before any of these lines"), read: (text) => ({ stop: text.split("\n").filter(Boolean) }) },
+  { name: "schema", label: t("JSON Schema"), hint: t("a reply is JSON of this schema"), read: (text) => ({ response_format: { type: "json_schema", json_schema: { name: "reply", schema: readSchema(text) } } }) },
 ];
 
 function readSchema(text) {
   const schema = JSON.parse(text);
-  if (typeof schema !== "object" || !schema || Array.isArray(schema)) throw new Error("a schema is an object, such as {\"type\": \"object\"}");
+  if (typeof schema !== "object" || !schema || Array.isArray(schema)) throw new Error(t('a schema is an object, such as {"type": "object"}'));
   return schema;
 }
 
@@ -110,7 +111,7 @@ export class SettingsPanel {
     this.#changed = changed;
     for (const field of NUMBERS) byId(field.isRare ? "rare-numbers" : "numbers").append(this.#number(field));
     byId("texts").append(...TEXTS.map((field) => this.#text(field)));
-    byId("effort").append(...EFFORTS.map((effort) => el("option", { value: effort }, effort || "model's")));
+    byId("effort").append(...EFFORTS.map((effort) => el("option", { value: effort }, effort || t("model's"))));
     byId("effort").addEventListener("change", ({ target }) => this.#set({ effort: target.value }));
     byId("tool-switches").append(...TOOLS.map((tool) => this.#tool(tool)));
     byId("system").addEventListener("input", ({ target }) => this.#set({ system: target.value }));
@@ -159,10 +160,10 @@ export class SettingsPanel {
   }
 
   #number({ name, label, hint, min, max, step }) {
-    const input = el("input", { type: "number", id: `set-${name}`, min, max, step, placeholder: "model's", "aria-describedby": `hint-${name}` });
+    const input = el("input", { type: "number", id: `set-${name}`, min, max, step, placeholder: t("model's"), "aria-describedby": `hint-${name}` });
     const note = el("small", { id: `hint-${name}` }, hint);
-    const limits = `${step === 1 ? "a whole number" : "a number"} from ${min} to ${max}`;
-    const check = () => mark(input, note, input.checkValidity() ? null : `not used: this is ${limits}`, hint);
+    const limits = t(step === 1 ? "not used: this is a whole number from {0} to {1}" : "not used: this is a number from {0} to {1}", min, max);
+    const check = () => mark(input, note, input.checkValidity() ? null : limits, hint);
     input.addEventListener("check", check);
     input.addEventListener("input", () => {
       check();
@@ -179,7 +180,7 @@ export class SettingsPanel {
     const note = el("small", { id: `hint-${name}` }, hint);
     const check = () => {
       const problem = problemOf(read, area.value);
-      mark(area, note, problem && `not used: ${problem}`, hint);
+      mark(area, note, problem && t("not used: {0}", problem), hint);
     };
     area.addEventListener("check", check);
     area.addEventListener("input", () => {

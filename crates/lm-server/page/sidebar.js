@@ -1,6 +1,7 @@
 // List of conversations: search, rename, delete, export.
 
 import { byId, el, icon, iconButton, setChildren } from "./dom.js";
+import { t } from "./text.js";
 
 /** The list. `actions` are open, rename, remove and exportOne, each of a conversation. */
 export class Sidebar {
@@ -29,7 +30,7 @@ export class Sidebar {
     setChildren(byId("conversations"), rows);
     const empty = byId("no-conversations");
     empty.hidden = found.length > 0;
-    empty.textContent = words ? "Nothing found" : "No conversations yet";
+    empty.textContent = words ? t("Nothing found") : t("No conversations yet");
     for (const id of this.#rows.keys()) if (!this.#conversations.get(id)) this.#rows.delete(id);
   }
 
@@ -46,13 +47,13 @@ export class Sidebar {
       await this.#conversations.showMore();
       this.render(this.#current);
     };
-    return el("li", {}, el("button", { type: "button", class: "open", onclick: show }, `Show more (${number})`));
+    return el("li", {}, el("button", { type: "button", class: "open", onclick: show }, t("Show more ({0})", number)));
   }
 
   #row(conversation) {
     const row = this.#rows.get(conversation.id) ?? this.#newRow(conversation);
     this.#rows.set(conversation.id, row);
-    const title = conversation.title || "New chat";
+    const title = conversation.title || t("New chat");
     if (row.title.textContent !== title) row.title.textContent = row.title.title = title;
     row.open.setAttribute("aria-current", conversation.id === this.#current ? "page" : "false");
     return row.element;
@@ -66,16 +67,16 @@ export class Sidebar {
     const buttons = el(
       "span",
       { class: "row-actions" },
-      iconButton("edit", "Rename conversation", () => this.#rename(get(), row)),
-      iconButton("download", "Export conversation", () => this.#actions.exportOne(get())),
-      iconButton("trash", "Delete conversation", () => this.#confirmDelete(get(), row)),
+      iconButton("edit", t("Rename conversation"), () => this.#rename(get(), row)),
+      iconButton("download", t("Export conversation"), () => this.#actions.exportOne(get())),
+      iconButton("trash", t("Delete conversation"), () => this.#confirmDelete(get(), row)),
     );
     const row = { title, open, element: el("li", {}, open, buttons) };
     return row;
   }
 
   #rename(conversation, row) {
-    const input = el("input", { type: "text", "aria-label": "Title of the conversation", maxlength: "200" });
+    const input = el("input", { type: "text", "aria-label": t("Title of the conversation"), maxlength: "200" });
     input.value = conversation.title;
     let isOver = false;
     const end = (isKept) => {
@@ -97,9 +98,9 @@ export class Sidebar {
 
   #confirmDelete(conversation, row) {
     const close = () => question.remove();
-    const yes = el("button", { type: "button", class: "button danger", onclick: () => this.#actions.remove(conversation) }, icon("trash"), "Delete");
-    const no = el("button", { type: "button", class: "button", onclick: close }, "Keep");
-    const question = el("span", { class: "row confirm", role: "group", "aria-label": "Delete this conversation?" }, yes, no);
+    const yes = el("button", { type: "button", class: "button danger", onclick: () => this.#actions.remove(conversation) }, icon("trash"), t("Delete"));
+    const no = el("button", { type: "button", class: "button", onclick: close }, t("Keep"));
+    const question = el("span", { class: "row confirm", role: "group", "aria-label": t("Delete this conversation?") }, yes, no);
     row.element.querySelector(".confirm")?.remove();
     row.element.append(question);
     no.focus();

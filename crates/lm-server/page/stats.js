@@ -1,9 +1,9 @@
 // Token counts and speeds, as text.
 
+import { count, t } from "./text.js";
+
 /** A time such as `0.4 s`. */
 export const seconds = (ms) => `${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
-
-const count = (number) => number.toLocaleString("en-US");
 
 /** Line under a turn: tokens, speed, time to first token. */
 export function statsText(replies) {
@@ -11,7 +11,7 @@ export function statsText(replies) {
   if (!known.length) return "";
   const output = known.reduce((sum, stats) => sum + (stats.output ?? 0), 0);
   const leftOut = Math.max(...replies.map(({ leftOut = 0 }) => leftOut));
-  const parts = [output && `${count(output)} ${output === 1 ? "token" : "tokens"}`, speed(known), `first after ${seconds(known[0].firstMs)}`, leftOut > 0 && `without the ${leftOut === 1 ? "oldest message" : `${count(leftOut)} oldest messages`}`];
+  const parts = [output && t(output === 1 ? "{0} token" : "{0} tokens", count(output)), speed(known), t("first after {0}", seconds(known[0].firstMs)), leftOut > 0 && t(leftOut === 1 ? "without the oldest message" : "without the {0} oldest messages", count(leftOut))];
   return parts.filter(Boolean).join(" · ");
 }
 
@@ -25,7 +25,7 @@ function speed(known) {
   const ms = counted.reduce((sum, { decodeMs }) => sum + decodeMs, 0);
   if (!tokens || ms < SHORTEST_MS) return null;
   const rate = (tokens * 1000) / ms;
-  return `${rate.toFixed(rate < 10 ? 1 : 0)} tokens/s`;
+  return t("{0} tokens/s", rate.toFixed(rate < 10 ? 1 : 0));
 }
 
 /** Progress of a prompt that takes more than a second, such as `Reading the prompt: 1,024 of 6,000 tokens, 12 s left`. */
@@ -34,15 +34,15 @@ export function progressText(progress) {
   if (!progress || processed >= total || processed <= cache) return "";
   const left = (ms * (total - processed)) / (processed - cache);
   if (ms + left < 1000) return "";
-  return `Reading the prompt: ${count(processed)} of ${count(total)} tokens, ${seconds(left)} left`;
+  return t("Reading the prompt: {0} of {1} tokens, {2} left", count(processed), count(total), seconds(left));
 }
 
 /** Details of a turn, for its tooltip. */
 export function statsTitle(replies) {
   const last = replies.at(-1);
   const { prompt, cached } = last?.stats ?? {};
-  const tokens = prompt == null ? "" : `\nprompt: ${count(prompt)} tokens, ${count(cached)} of them cached`;
-  return last ? `model: ${last.model}${tokens}` : "";
+  const tokens = prompt == null ? "" : `\n${t("prompt: {0} tokens, {1} of them cached", count(prompt), count(cached))}`;
+  return last ? t("model: {0}", last.model) + tokens : "";
 }
 
 /** True for a reply that ends where the context does. */
@@ -56,5 +56,5 @@ export function showContext(meter, text, nodes, contextTokens) {
   meter.max = contextTokens;
   meter.high = contextTokens * 0.9;
   meter.value = total;
-  text.textContent = `${count(total)} of ${count(contextTokens)} tokens`;
+  text.textContent = t("{0} of {1} tokens", count(total), count(contextTokens));
 }

@@ -1,5 +1,6 @@
-// Conversations in the browser's database, and small values in its local storage.
+// Conversations in the browser's database.
 
+import { t } from "./text.js";
 import { settle } from "./tree.js";
 
 const [DATABASE, STORE] = ["lm", "conversations"];
@@ -23,7 +24,7 @@ export class Conversations {
       const found = await promised(this.#store("readonly").getAll());
       for (const conversation of found) this.#all.set(conversation.id, settle(conversation));
     } catch (error) {
-      this.#failed(`this browser does not keep conversations: ${error.message}`);
+      this.#failed(t("this browser does not keep conversations: {0}", error.message));
     }
   }
 
@@ -56,7 +57,7 @@ export class Conversations {
       change(store);
       await committed(store.transaction);
     } catch (error) {
-      this.#failed(`the conversation is not saved: ${error.message}`);
+      this.#failed(t("the conversation is not saved: {0}", error.message));
     }
   }
 
@@ -85,22 +86,4 @@ function promised(request) {
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);
   });
-}
-
-/** Reads a value of the local storage; `otherwise` if there is none, or it is unreadable. */
-export function remembered(name, otherwise) {
-  try {
-    return JSON.parse(localStorage.getItem(`lm.${name}`)) ?? otherwise;
-  } catch {
-    return otherwise;
-  }
-}
-
-/** Writes a value of the local storage; without one, it is forgotten with the page. */
-export function remember(name, value) {
-  try {
-    localStorage.setItem(`lm.${name}`, JSON.stringify(value));
-  } catch {
-    // The browser forbids it, or it is full.
-  }
 }

@@ -1,5 +1,7 @@
 // Text and PDF files of messages: their texts are kept as data URLs beside images and audio, and sent as text.
 
+import { count, t } from "./text.js";
+
 /** Largest text of a file, in bytes. */
 const MAX_BYTES = 2 * 1024 * 1024;
 
@@ -13,8 +15,8 @@ export const room = (contextTokens) => Math.floor(contextTokens * SHARE);
 
 /** Tokens of a file, and that the message has passages of it if they exceed their share of the context. */
 export function sizeText(tokens, contextTokens) {
-  const text = (number) => number.toLocaleString("en-US");
-  return contextTokens && tokens > room(contextTokens) ? `${text(tokens)} tokens: the message will have passages that fit it` : `${text(tokens)} tokens`;
+  const isLarge = contextTokens && tokens > room(contextTokens);
+  return t(isLarge ? "{0} tokens: the message will have passages that fit it" : "{0} tokens", count(tokens));
 }
 
 /** Text of a file, which `read` extracts: text of any encoding, PDF. Throws an error that says why it has none. */
@@ -23,7 +25,7 @@ export async function readText(file, read) {
     throw new Error(`${file.name}: ${message}`);
   });
   const bytes = new TextEncoder().encode(text).length;
-  if (bytes > MAX_BYTES) throw new Error(`${file.name}: its text has ${bytes} bytes, and at most ${MAX_BYTES} are sent`);
+  if (bytes > MAX_BYTES) throw new Error(t("{0}: its text has {1} bytes, and at most {2} are sent", file.name, count(bytes), count(MAX_BYTES)));
   return text;
 }
 

@@ -1,7 +1,7 @@
 // Colours: those of the system, or the user's choice.
 
 import { byId } from "./dom.js";
-import { remember, remembered } from "./storage.js";
+import { remember, remembered } from "./remember.js";
 
 const NAMES = ["system", "light", "dark"];
 

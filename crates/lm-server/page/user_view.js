@@ -4,6 +4,7 @@ import { BranchSwitch } from "./branch_switch.js";
 import { copyButton, el, iconButton, setChildren } from "./dom.js";
 import { mediumElement } from "./media.js";
 import { describe } from "./passages.js";
+import { t } from "./text.js";
 
 /** Shows a message; its text can be edited, which begins a branch. */
 export class UserView {
@@ -20,11 +21,11 @@ export class UserView {
   constructor(actions) {
     this.#actions = actions;
     this.#branches = new BranchSwitch((node) => actions.select(node));
-    this.#edit = iconButton("edit", "Edit message", () => this.#startEdit());
-    this.#delete = iconButton("trash", "Delete message and all that follow", () => actions.remove(this.#node));
-    const copy = copyButton("Copy message", () => this.#node.content);
+    this.#edit = iconButton("edit", t("Edit message"), () => this.#startEdit());
+    this.#delete = iconButton("trash", t("Delete message and all that follow"), () => actions.remove(this.#node));
+    const copy = copyButton(t("Copy message"), () => this.#node.content);
     this.footer = el("div", { class: "actions" }, this.#branches.element, copy, this.#edit, this.#delete);
-    this.element = el("article", { class: "message user", "aria-label": "You" }, this.#media, this.#excerpts, this.#text, this.footer);
+    this.element = el("article", { class: "message user", "aria-label": t("You") }, this.#media, this.#excerpts, this.#text, this.footer);
   }
 
   update([node], context) {
@@ -39,7 +40,7 @@ export class UserView {
   }
 
   #startEdit() {
-    const area = el("textarea", { class: "edit", "aria-label": "Message", rows: "3" });
+    const area = el("textarea", { class: "edit", "aria-label": t("Message"), rows: "3" });
     area.value = this.#node.content;
     const close = () => {
       form.replaceWith(this.#text);
@@ -51,8 +52,8 @@ export class UserView {
       close();
       this.#actions.edit(this.#node, area.value);
     };
-    const cancel = el("button", { type: "button", class: "button", onclick: close }, "Cancel");
-    const buttons = el("div", { class: "row end" }, cancel, el("button", { type: "button", class: "button primary", onclick: send }, "Send"));
+    const cancel = el("button", { type: "button", class: "button", onclick: close }, t("Cancel"));
+    const buttons = el("div", { class: "row end" }, cancel, el("button", { type: "button", class: "button primary", onclick: send }, t("Send")));
     const form = el("div", { class: "edit-form" }, area, buttons);
     area.addEventListener("keydown", (event) => {
       if (event.isComposing) return;

@@ -38,6 +38,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/demo_tools.js", SCRIPT, "demo_tools.js";
     "/page/dom.js", SCRIPT, "dom.js";
     "/page/full_context.js", SCRIPT, "full_context.js";
+    "/page/german.js", SCRIPT, "german.js";
     "/page/icon.svg", SVG, "icon.svg";
     "/page/keyboard.js", SCRIPT, "keyboard.js";
     "/page/main.js", SCRIPT, "main.js";
@@ -46,6 +47,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/models_panel.js", SCRIPT, "models_panel.js";
     "/page/panels.js", SCRIPT, "panels.js";
     "/page/passages.js", SCRIPT, "passages.js";
+    "/page/remember.js", SCRIPT, "remember.js";
     "/page/runner.js", SCRIPT, "runner.js";
     "/page/settings.js", SCRIPT, "settings.js";
     "/page/sidebar.js", SCRIPT, "sidebar.js";
@@ -53,6 +55,7 @@ const FILES: &[(&str, &str, &str)] = files! {
     "/page/sse.js", SCRIPT, "sse.js";
     "/page/stats.js", SCRIPT, "stats.js";
     "/page/storage.js", SCRIPT, "storage.js";
+    "/page/text.js", SCRIPT, "text.js";
     "/page/text_file.js", SCRIPT, "text_file.js";
     "/page/theme.js", SCRIPT, "theme.js";
     "/page/thread.js", SCRIPT, "thread.js";

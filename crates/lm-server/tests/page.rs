@@ -127,6 +127,11 @@ fn passages_of_long_files_are_sent() {
 }
 
 #[test]
+fn page_speaks_the_language_of_the_browser() {
+    drive("language.mjs", || scripted(["Reply one", "Reply two"], ServerConfig::default()));
+}
+
+#[test]
 fn full_context_has_ways_on() {
     let replies = ["Reply one", "Reply two", "Reply three", "Reply four"];
     drive("full_context.mjs", || scripted(replies, ServerConfig::default()));

@@ -1,6 +1,7 @@
 // Modules of the page without a browser: event streams, the calculator, the tools, conversations, files.
 
 import assert from "node:assert/strict";
+import { readFile, readdir } from "node:fs/promises";
 import test from "node:test";
 
 const load = (name) => import(new URL(`../../page/${name}.js`, import.meta.url));
@@ -12,6 +13,7 @@ const { checkedSettings, defaults, inherited, requestFields, withPreset } = awai
 const { kindOf, mimeOf, titleOf, toPart } = await load("media");
 const { chooseExcerpts, describe } = await load("passages");
 const { fromMedium, readText, sizeText, toMedium } = await load("text_file");
+const { translated } = await load("text");
 const tree = await load("tree");
 const { Chats } = await load("chats");
 const { checkedConversation, parseFile } = await load("transfer");
@@ -153,7 +155,7 @@ test("images and audio come before the text, and only data URLs are read from a 
 test("a file whose text is too long or cannot be read is named", async () => {
   const file = { name: "a.pdf" };
   assert.equal(await readText(file, async () => ({ text: "x" })), "x");
-  await assert.rejects(readText(file, async () => ({ text: "é".repeat(1024 * 1024 + 1) })), { message: "a.pdf: its text has 2097154 bytes, and at most 2097152 are sent" });
+  await assert.rejects(readText(file, async () => ({ text: "é".repeat(1024 * 1024 + 1) })), { message: "a.pdf: its text has 2,097,154 bytes, and at most 2,097,152 are sent" });
   await assert.rejects(readText(file, async () => { throw new Error("it is damaged"); }), { message: "a.pdf: it is damaged" });
 });
 
@@ -315,3 +317,48 @@ test("the server gets what has changed, once", async () => {
   await chats.save(large);
   assert.deepEqual([server.sent.length - before, Object.keys(server.chats.get(large.id).nodes).length], [4, 8]);
 });
+
+test("every text of the page has a translation, and every translation a text", async () => {
+  const folder = new URL("../../page/", import.meta.url);
+  const { GERMAN } = await load("german");
+  const used = new Set();
+  for (const name of await readdir(folder)) {
+    const source = await readFile(new URL(name, folder), "utf8");
+    if (name.endsWith(".js") && name !== "text.js") for (const text of texts(source)) used.add(text);
+    if (name === "index.html") for (const text of htmlTexts(source)) used.add(text);
+  }
+  const names = new Set(Object.keys(GERMAN));
+  assert.deepEqual([[...used].filter((text) => !names.has(text)), [...names].filter((text) => !used.has(text))], [[], []]);
+  const places = (text) => (text.match(/\{\d\}/g) ?? []).toSorted().join();
+  for (const [text, german] of Object.entries(GERMAN)) assert.equal(places(german), places(text), text);
+  assert.equal(translated("Send", "de"), "Senden");
+  assert.equal(translated("Send", "fr"), "Send");
+});
+
+/** Texts of calls t("…", …), also of t(condition ? "…" : "…"). */
+function texts(source) {
+  const literal = /"((?:[^"\\]|\\.)*)"|'([^']*)'/y;
+  const found = [];
+  for (const { index } of source.matchAll(/\bt\(/g)) {
+    let at = index + 2;
+    const condition = /[^"'(,)]*(?:===? "[a-z]+" )?\? /y;
+    condition.lastIndex = at;
+    const isChoice = condition.exec(source);
+    if (isChoice) at += isChoice[0].length;
+    literal.lastIndex = at;
+    for (let match = literal.exec(source); match; match = isChoice && source.startsWith(" : ", literal.lastIndex) ? next(literal, source) : null) found.push(match[1] ?? match[2]);
+  }
+  return found;
+}
+
+function next(literal, source) {
+  literal.lastIndex += 3;
+  return literal.exec(source);
+}
+
+/** Texts of index.html but those of suggestions, which are sent as they are, and names. */
+function htmlTexts(source) {
+  const markup = source.replace(/<svg class="sprite"[^]*?<\/svg>\n\n/, "").replace(/(<button[^>]*data-text[^>]*><b>[^<]*<\/b>)<span>[^<]*/g, "$1").replace(/<title>.*/, "");
+  const parts = [...markup.matchAll(/>([^<]*)</g), ...markup.matchAll(/ (?:title|aria-label|placeholder|alt)="([^"]+)"/g)].map(([, text]) => text.trim());
+  return parts.filter((text) => text && text !== "lm");
+}
