@@ -352,7 +352,7 @@ fn conversation_is_replaced_by_a_summary() {
     // Ctrl-E, Ctrl-U: the text is one of our own.
     terminal.send("\x05\x15It is sunny in Paris.\r");
     terminal.expect("(the conversation goes on from this summary)");
-    terminal.ask("/history", "user: Summarise our conversation so far");
+    terminal.ask("/history", "user: Summarise the conversation above");
     let rest = terminal.expect("assistant: It is sunny in Paris.") + &terminal.expect("> ");
     assert!(!rest.contains("How is the weather"), "{rest}");
     terminal.exit();

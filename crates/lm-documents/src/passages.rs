@@ -68,9 +68,11 @@ impl Passages {
     }
 
     /// Chooses further passages for a later question, as [`choose`](Self::choose): not those of `sent`, and
-    /// those only that share words with it which few passages have.
+    /// those only that share words with it which few passages have. Short words do not count, as most have
+    /// no content, but for those in capitals: the question need not be about the text.
     pub fn choose_more(&self, question: &str, bytes: usize, sent: &[usize]) -> Vec<usize> {
-        let found = self.index.search(question, None);
+        let words = question.split(|c: char| !c.is_alphanumeric()).filter(|word| has_content(word));
+        let found = self.index.search(&words.collect::<Vec<_>>().join(" "), None);
         let relevant = found.iter().filter(|result| result.score >= RELEVANT);
         let ranked = relevant.map(|result| result.document.id as usize);
         self.within(bytes, ranked.filter(|passage| !sent.contains(passage)))
@@ -150,6 +152,16 @@ impl Passages {
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
+}
+
+/// Shortest word with content, in ASCII letters and digits.
+const SHORTEST: usize = 4;
+
+/// Returns true for a word that a question may be about: no short one of ASCII letters, unless it is in
+/// capitals.
+fn has_content(word: &str) -> bool {
+    let is_short = word.is_ascii() && word.len() < SHORTEST;
+    !is_short || word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// Adds the line that stands for what is left out.
@@ -265,6 +277,9 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(report_of_one.choose_more("And the quokka?", 4_000, &found), Vec::<usize>::new());
         assert_eq!(report_of_one.choose_more("What is it about?", 4_000, &[]), Vec::<usize>::new());
+        let short = Passages::new(format!("{} A one of 12 by the API. {}", report.text, report.text));
+        assert_eq!(short.choose_more("Count from 1 to 12, one by one.", 4_000, &[]), Vec::<usize>::new());
+        assert_eq!(short.choose_more("Which API?", 4_000, &[]).len(), 1, "capitals have content");
         assert_eq!(report.choose("xyzzy", 4_000), Vec::<usize>::new());
         assert_eq!(report.choose("tidal", 10), Vec::<usize>::new());
         let first = report.first(4_000);

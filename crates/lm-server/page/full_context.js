@@ -7,7 +7,7 @@ export const CONTEXT_FULL = "context_length_exceeded";
 
 /** Request of a summary. */
 const SUMMARISE =
-  "Summarise our conversation so far, so that we can go on from the summary alone: what I want, what was done and decided, names and numbers that are needed further on, and what is left to do. Write the summary alone.";
+  "Summarise the conversation above, so that we can go on from the summary alone: what I want, what was done and decided, names and numbers that are needed further on, and what is left to do. Write the summary alone.";
 
 /** Maximum length of a summary, in tokens; at most a quarter of the context. */
 const MAX_TOKENS = 1024;
@@ -16,7 +16,7 @@ const MAX_TOKENS = 1024;
 export function summaryRequest(nodes, { model, system }, contextTokens) {
   const messages = [...toMessages(nodes, system), { role: "user", content: SUMMARISE }];
   const most = Math.min(MAX_TOKENS, Math.floor((contextTokens ?? 4096) / 4));
-  return { ...(model && { model }), messages, max_tokens: most, truncation: "auto", reasoning_effort: "none" };
+  return { ...(model && { model }), messages, max_tokens: most, temperature: 0, truncation: "auto", reasoning_effort: "none" };
 }
 
 /** First message of the conversation that goes on from a summary, with the question that did not fit. */

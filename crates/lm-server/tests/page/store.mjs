@@ -13,7 +13,7 @@ await withPage(async (page, url) => {
   await page.evaluate(keepInBrowser);
   await open(page, url);
   await listed(page, ["Of the browser"]);
-  assert.equal(await page.locator("#kept-in").textContent(), "are kept by the server");
+  assert.equal(await page.locator("#kept-in").textContent(), "Conversations are kept by the server.");
   await until(async () => (await kept(url)).total === 1, "moved");
   assert.equal(await page.evaluate(countInBrowser), 0, "the browser has it no longer");
   await page.getByText("Of the browser", { exact: true }).click();

@@ -128,7 +128,11 @@ impl Large {
         let shown: Vec<String> = pages.iter().take(MAX_PAGES).map(usize::to_string).collect();
         let more = if pages.len() > MAX_PAGES { ", …" } else { "" };
         let shown = shown.join(", ");
-        let pages = if pages.is_empty() { String::new() } else { format!(": of the pages {shown}{more}") };
+        let pages = match pages.len() {
+            0 => String::new(),
+            1 => format!(": page {shown}"),
+            _ => format!(": pages {shown}{more}"),
+        };
         let name = one_line(&self.file.name());
         let (count, all) = (chosen.len(), self.passages.len());
         format!("({name}: {count} of {all} passages, {fit}{pages}; --file-share off sends all)")

@@ -10,7 +10,7 @@ use super::{Chat, lock};
 use crate::lines::Line;
 
 /// Request of a summary.
-const SUMMARISE: &str = "Summarise our conversation so far, so that we can go on from the summary alone: what I want, what was \
+const SUMMARISE: &str = "Summarise the conversation above, so that we can go on from the summary alone: what I want, what was \
 done and decided, names and numbers that are needed further on, and what is left to do. Write the summary alone.";
 /// Maximum length of a summary, in tokens; at most a quarter of the context.
 const MAX_TOKENS: usize = 1_024;
@@ -68,6 +68,8 @@ impl Chat {
     fn summary_settings(&self) -> Settings {
         let mut settings = self.state.settings.clone();
         let context = self.state.turns.agent.conversation().engine().context_tokens();
+        // Others are more often no summary at all.
+        settings.sampler.temperature = 0.0;
         settings.max_tokens = Some(MAX_TOKENS.min(context / 4));
         settings.turn.overflow = Some(DROP_OLDEST);
         settings.turn.tool_choice = ToolChoice::None;

@@ -16,6 +16,9 @@ pub struct Kept {
     model: String,
     /// Id of the conversation; `None` before it is created.
     id: Option<String>,
+    /// Text that the title of a conversation is made of, if that is not its first message: files come before
+    /// the text of the user.
+    typed: Option<String>,
     settings: Map<String, Value>,
     /// The messages of the history with their ids; roles that are not kept have none.
     path: Vec<(Option<String>, Message)>,
@@ -34,7 +37,7 @@ impl Kept {
     /// Keeps the conversation of a chat with this model.
     pub fn new(store: Store, model: &str) -> Self {
         let (model, owner) = (model.to_owned(), Owner::local());
-        Self { store, owner, model, id: None, settings: Map::new(), path: Vec::new() }
+        Self { store, owner, model, id: None, typed: None, settings: Map::new(), path: Vec::new() }
     }
 
     /// Id of the conversation; `None` before it is created.
@@ -44,6 +47,11 @@ impl Kept {
 
     pub fn store(&self) -> &Store {
         &self.store
+    }
+
+    /// Sets what the user has typed of the next message.
+    pub fn set_typed(&mut self, text: &str) {
+        self.typed = Some(text.to_owned());
     }
 
     /// Begins another conversation.
@@ -119,7 +127,9 @@ impl Kept {
         let id = match &self.id {
             Some(id) => id.clone(),
             None => {
-                let Some(title) = title(history) else { return Ok(()) };
+                let Some(first) = title(history) else { return Ok(()) };
+                let typed = self.typed.as_deref().filter(|_| history.len() == 1);
+                let title = typed.and_then(title_of).unwrap_or(first);
                 let new = Conversation::new(&title);
                 (change.create, change.title) = (true, Some(title));
                 new.id
@@ -155,11 +165,15 @@ fn parent_of(path: &[(Option<String>, Message)]) -> Option<String> {
 /// Title of a conversation: the beginning of its first question.
 fn title(history: &[Message]) -> Option<String> {
     let question = history.iter().find(|message| message.role == Role::User)?;
-    let text = question.content.text();
-    let line = text.trim().lines().next().unwrap_or_default();
+    Some(title_of(&question.content.text()).unwrap_or_else(|| "Image or audio".to_owned()))
+}
+
+/// Beginning of the first line of a text; `None` if it has none.
+fn title_of(text: &str) -> Option<String> {
+    let line = text.trim().lines().next()?;
     let title: String = line.chars().take(TITLE).collect();
     let cut = if title.len() < line.len() { "…" } else { "" };
-    Some(if title.is_empty() { "Image or audio".to_owned() } else { title + cut })
+    Some(title + cut)
 }
 
 /// The selected messages with their ids, up to the last answer; and the question after it, if it has none.

@@ -468,10 +468,14 @@ impl Chat {
         let earlier = self.state.files.clone();
         let (files, notes) = self.state.files.take(message, self.state.turns.agent.conversation())?;
         notes.iter().try_for_each(|note| self.state.screen.note(note))?;
+        let typed = message.to_owned();
         let before = files.iter().chain(&inserted).map(String::as_str);
         let text = before.chain([message]).collect::<Vec<_>>().join("\n\n");
         let (message, files) = media::message(media.clone(), &text);
         let index = self.state.turns.messages();
+        if let Some(kept) = &mut self.state.kept {
+            kept.set_typed(&typed);
+        }
         self.state.keep(Some(&message))?;
         match self.state.turns.run(message, &self.state.settings, &mut self.state.screen) {
             Ok(ended) => {
