@@ -392,7 +392,10 @@ impl Chat {
                             let can_shorten = self.can_shorten(&error);
                             self.failed(error)?;
                             if can_shorten {
-                                pending = self.make_room(text)?;
+                                match self.make_room(text) {
+                                    Ok(again) => pending = again,
+                                    Err(error) => self.failed(error)?,
+                                }
                                 self.state.keep(None)?;
                             }
                         }
